@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Checks the format, lints, and runs the tests.
+#
+# Arguments go to pytest; paths among them are relative to the project root:
+#   bash scripts/test.sh                         # all but the slow tests
+#   bash scripts/test.sh -m slow                 # the slow ones
+#   bash scripts/test.sh tests/posterior_test.py
+set -euo pipefail
+
+# shellcheck source=scripts/environment.sh
+source "$(dirname "${BASH_SOURCE[0]}")/environment.sh" test
+cd "${PROJECT_ROOT}"
+
+echo '== Format (ruff format --check)'
+python -m ruff format --check .
+
+echo '== Lint (ruff check)'
+python -m ruff check .
+
+echo '== Tests (pytest)'
+python -m pytest -n 2 "$@"

@@ -1,0 +1,88 @@
+"""Installs `tfp_reprior`."""
+
+import pathlib
+import re
+
+import setuptools
+
+_ROOT = pathlib.Path(__file__).resolve().parent
+
+
+def _read(path):
+  return (_ROOT / path).read_text(encoding='utf-8')
+
+
+def _version():
+  # Read as text: importing the package would need TensorFlow before it is installed.
+  match = re.search(r"^__version__ = '([^']+)'$", _read('tfp_reprior/version.py'), re.MULTILINE)
+  if match is None:
+    raise ValueError("`tfp_reprior/version.py` must hold a line like __version__ = '0.1.0'.")
+  return match.group(1)
+
+
+_TENSORFLOW_RANGE = '>=2.18,<2.22'
+
+# Tested with tensorflow 2.21.0, tensorflow-probability 0.25.0, tf-keras 2.21.0, keras 3.15.1,
+# tensorflow-datasets 4.9.10, numpy 2.4.6, absl-py 2.5.1 and tqdm 4.70.1 on Python 3.11.
+_INSTALL_REQUIRES = [
+  f'tensorflow{_TENSORFLOW_RANGE}',
+  'tensorflow-probability>=0.25,<0.26',
+  # TensorFlow Probability fails to import without it.
+  f'tf-keras{_TENSORFLOW_RANGE}',
+  'keras>=3.6,<4',
+  'tensorflow-datasets>=4.9.7,<5',
+  # TensorFlow Datasets imports it on every Python, but asks for it below Python 3.9 only.
+  'importlib_resources',
+  'numpy>=1.26,<3',
+  'absl-py>=2.1',
+  'tqdm',
+]
+
+# Tested with scikit-learn 1.9.1, matplotlib 3.11.2 and arviz 0.23.4.
+_DATA = ['scikit-learn']
+_PLOT = ['matplotlib', 'arviz>=0.20,<1']
+_TEST = [
+  'pytest>=8',
+  'pytest-xdist>=3.6',
+  # Pinned, because another version may format the same code in another way.
+  'ruff==0.17.4',
+  'scikit-learn',
+  'scipy',
+]
+
+setuptools.setup(
+  name='tfp-reprior',
+  version=_version(),
+  description='Samples the exact posterior of wide Bayesian neural networks, fast, '
+  'in TensorFlow Probability and Keras.',
+  long_description=_read('README.md'),
+  long_description_content_type='text/markdown',
+  author='The tfp_reprior authors',
+  license='Apache-2.0',
+  license_files=['LICENSE'],
+  packages=setuptools.find_packages(include=['tfp_reprior*']),
+  python_requires='>=3.10',
+  install_requires=_INSTALL_REQUIRES,
+  extras_require={
+    'data': _DATA,
+    'plot': _PLOT,
+    'test': _TEST,
+    'gpu': [f'tensorflow[and-cuda]{_TENSORFLOW_RANGE}'],
+    'all': _DATA + _PLOT,
+  },
+  classifiers=[
+    'Development Status :: 3 - Alpha',
+    'Intended Audience :: Science/Research',
+    'Operating System :: MacOS',
+    'Operating System :: POSIX :: Linux',
+    'Programming Language :: Python :: 3',
+    'Programming Language :: Python :: 3 :: Only',
+    'Programming Language :: Python :: 3.10',
+    'Programming Language :: Python :: 3.11',
+    'Programming Language :: Python :: 3.12',
+    'Programming Language :: Python :: 3.13',
+    'Topic :: Scientific/Engineering :: Artificial Intelligence',
+    'Topic :: Scientific/Engineering :: Mathematics',
+  ],
+  keywords='bayesian neural-networks mcmc langevin repriorisation tensorflow-probability keras',
+)

@@ -1,0 +1,311 @@
+"""UnderdampedLangevin: relation to MALA and HMC, and the contract of `tfp.mcmc` kernels."""
+
+import numpy as np
+import pytest
+import scipy.stats
+import tensorflow as tf
+import tensorflow_probability as tfp
+
+import tfp_reprior as tfr
+from tfp_reprior.mcmc import integrators
+
+KERNELS = [tfr.mcmc.UnderdampedLangevin, tfr.mcmc.UncalibratedUnderdampedLangevin]
+
+
+def _log_prob(x, y):
+  """A skewed density of two parts, `[..., 3]` and `[..., 2, 2]`, that interact."""
+  skew = tf.reduce_sum(2 * x - tf.exp(x), axis=-1)
+  quartic = -tf.reduce_sum(y**4, axis=[-2, -1]) / 4
+  return skew + quartic - 0.1 * tf.reduce_sum(x, axis=-1) * y[..., 0, 0]
+
+
+def _state(chains=(), dtype=np.float64, seed=0):
+  rng = np.random.default_rng(seed)
+  shapes = [(*chains, 3), (*chains, 2, 2)]
+  return [tf.constant(rng.normal(size=s), dtype) for s in shapes]
+
+
+def _point(state, momentum):
+  log_prob, grads = integrators.value_and_gradients(_log_prob, state)
+  return integrators.PhasePoint(state, momentum, log_prob, grads)
+
+
+@pytest.mark.parametrize('num_steps', [1, 7])
+def test_leapfrog_is_reversible(num_steps):
+  start = _point(_state((4,)), _state((4,), seed=1))
+  step_sizes = [tf.constant(0.1, tf.float64)] * 2
+  end, forth = integrators.leapfrog(_log_prob, start, step_sizes, num_steps)
+  turned = end._replace(momentum_parts=[-m for m in end.momentum_parts])
+  back, ratio = integrators.leapfrog(_log_prob, turned, step_sizes, num_steps)
+  for x0, x1 in zip(start.state_parts, back.state_parts, strict=True):
+    np.testing.assert_allclose(x0, x1, atol=1e-10)
+  for m0, m1 in zip(start.momentum_parts, back.momentum_parts, strict=True):
+    np.testing.assert_allclose(m0, -m1, atol=1e-10)
+  np.testing.assert_allclose(forth, -ratio, atol=1e-10)
+  assert np.all(np.abs(forth) > 1e-6)
+
+
+def test_leapfrog_preserves_volume():
+  shapes = [(3,), (2, 2), (3,), (2, 2)]
+  vector = tf.constant(np.random.default_rng(0).normal(size=14))
+  with tf.GradientTape() as tape:
+    tape.watch(vector)
+    pieces = tf.split(vector, [3, 4, 3, 4])
+    parts = [tf.reshape(p, s) for p, s in zip(pieces, shapes, strict=True)]
+    start = _point(parts[:2], parts[2:])
+    end, _ = integrators.leapfrog(_log_prob, start, [tf.constant(0.2, tf.float64)] * 2, 2)
+    outputs = tf.concat(
+      [tf.reshape(p, [-1]) for p in [*end.state_parts, *end.momentum_parts]], axis=0
+    )
+  np.testing.assert_allclose(np.linalg.slogdet(tape.jacobian(outputs, vector)), [1, 0], atol=1e-10)
+
+
+@pytest.mark.parametrize('num_steps', [1, 5])
+def test_integrator_equals_hamiltonian_monte_carlo_of_tfp(num_steps):
+  state = _state((6,))
+  hmc = tfp.mcmc.HamiltonianMonteCarlo(_log_prob, step_size=0.3, num_leapfrog_steps=num_steps)
+  _, results = hmc.one_step(state, hmc.bootstrap_results(state), seed=[1, 2])
+  proposed = results.proposed_results
+  end, log_accept_ratio = integrators.leapfrog(
+    _log_prob,
+    _point(state, proposed.initial_momentum),
+    [tf.constant(0.3, tf.float64)] * 2,
+    num_steps,
+  )
+  for actual, expected in zip(end.state_parts, results.proposed_state, strict=True):
+    np.testing.assert_allclose(actual, expected, atol=1e-10)
+  for actual, expected in zip(end.momentum_parts, proposed.final_momentum, strict=True):
+    np.testing.assert_allclose(actual, expected, atol=1e-10)
+  np.testing.assert_allclose(log_accept_ratio, results.log_accept_ratio, atol=1e-10)
+
+
+def test_full_damping_with_one_step_has_the_acceptance_law_of_mala():
+  state, eps = _state((20,)), 0.4
+  kernel = tfr.mcmc.UncalibratedUnderdampedLangevin(_log_prob, eps, damping=1.0)
+  results = kernel.bootstrap_results(state)
+  state, results = kernel.one_step(state, results, seed=[0, 1])  # from now on with momentum
+  proposal, new = kernel.one_step(state, results, seed=[1, 2])
+
+  def log_q(to, origin, grads):  # the Langevin proposal N(x + eps^2/2 grad, eps^2)
+    return sum(
+      scipy.stats.norm(x + eps**2 / 2 * g, eps).logpdf(z).reshape(20, -1).sum(1)
+      for z, x, g in zip(to, origin, grads, strict=True)
+    )
+
+  expected = new.target_log_prob - results.target_log_prob
+  expected += log_q(state, proposal, new.grads_target_log_prob)
+  expected -= log_q(proposal, state, results.grads_target_log_prob)
+  np.testing.assert_allclose(new.log_accept_ratio, expected, atol=1e-10)
+
+
+def test_momentum_is_refreshed_by_its_damping():
+  # m' = sqrt(1 - damping) m + sqrt(damping) xi; on a flat target the momentum shows it.
+  num_chains, damping = 100_000, 0.3
+  kernel = tfr.mcmc.UnderdampedLangevin(lambda x: 0.0 * x, 1.0, damping)
+  state = tf.zeros([num_chains], tf.float64)
+  state, first = kernel.one_step(state, kernel.bootstrap_results(state), seed=[1, 2])
+  _, second = kernel.one_step(state, first, seed=[3, 4])
+  correlation = np.corrcoef(first.momentum, second.momentum)[0, 1]
+  assert abs(correlation - np.sqrt(1 - damping)) < 5 / np.sqrt(num_chains)  # 5 sigma: 6e-7
+  assert abs(np.var(second.momentum) - 1) < 5 * np.sqrt(2 / num_chains)
+
+
+def test_first_step_draws_the_whole_momentum_and_later_ones_the_damping():
+  kernel = tfr.mcmc.UnderdampedLangevin(_log_prob, 0.1, damping=0.0)
+  state = _state()
+  results = kernel.bootstrap_results(state)
+  assert results.damping == 1.0 and np.all(results.momentum[0] == 0)
+  state, first = kernel.one_step(state, results, seed=[1, 2])
+  assert first.damping == 0.0 and np.all(first.momentum[0] != 0)
+  others = [kernel.one_step(state, first, seed=[s, s])[0] for s in (3, 4)]
+  np.testing.assert_array_equal(others[0][0], others[1][0])  # no noise is left
+
+
+@pytest.mark.parametrize('kernel_class', KERNELS)
+@pytest.mark.parametrize('chains', [(), (4,), (2, 3)])
+@pytest.mark.parametrize('dtype', [np.float32, np.float64])
+def test_results_keep_their_structure(kernel_class, chains, dtype):
+  state = _state(chains, dtype)
+  kernel = kernel_class(_log_prob, step_size=0.2, damping=0.1, num_leapfrog_steps=2)
+  results = kernel.bootstrap_results(state)
+  new_state, new_results = kernel.one_step(state, results, seed=[1, 2])
+  for old, new in [(state, new_state), (results, new_results)]:
+    tf.nest.assert_same_structure(old, new)
+    for a, b in zip(tf.nest.flatten(old), tf.nest.flatten(new), strict=True):
+      assert a.dtype == b.dtype and a.shape == b.shape
+  assert new_results.is_accepted.shape == chains
+  np.testing.assert_allclose(new_results.target_log_prob, _log_prob(*new_state), rtol=1e-5)
+
+
+def test_chains_accept_by_themselves():
+  state = _state((200,))
+  kernel = tfr.mcmc.UnderdampedLangevin(_log_prob, step_size=0.9, damping=1.0)
+  new_state, results = kernel.one_step(state, kernel.bootstrap_results(state), seed=[1, 2])
+  moved = np.any(new_state[0] != state[0], axis=-1)
+  assert 20 < moved.sum() < 180
+  np.testing.assert_array_equal(moved, results.is_accepted)
+  np.testing.assert_array_equal(moved, np.any(new_state[1] != state[1], axis=(-2, -1)))
+
+
+def test_a_proposal_of_unknown_density_is_rejected():
+  kernel = tfr.mcmc.UnderdampedLangevin(lambda x: tf.where(x > 0, -x, np.nan), 5.0, 1.0)
+  state = tf.ones([100], tf.float64)
+  new_state, results = kernel.one_step(state, kernel.bootstrap_results(state), seed=[1, 2])
+  assert np.any(np.isnan(results.log_accept_ratio))
+  assert np.all(np.isfinite(new_state)) and np.all(np.isfinite(results.target_log_prob))
+
+
+@pytest.mark.parametrize('num_chains', [None, 3])
+def test_single_tensor_states(num_chains):
+  shape = [5] if num_chains is None else [num_chains, 5]
+  kernel = tfr.mcmc.UnderdampedLangevin(lambda x: -tf.reduce_sum(x**2, -1), 0.3, 0.1)
+  draws, is_accepted = tfp.mcmc.sample_chain(
+    4,
+    tf.zeros(shape),
+    kernel=kernel,
+    trace_fn=lambda _, results: results.is_accepted,
+    seed=1,
+  )
+  assert draws.shape == [4, *shape]
+  assert is_accepted.shape == [4, *shape[:-1]]
+
+
+def test_energy_change_in_float32_at_five_million_parameters():
+  # The same proposals in float32 and float64: a harmonic force and persistent momentum.
+  size, eps = 5_000_000, 0.05
+  rng = np.random.default_rng(0)
+  x, m = rng.normal(size=size), rng.normal(size=size)
+
+  def log_prob(x):
+    return -0.5 * tf.reduce_sum(x**2 - 1.0)
+
+  ratios, naive = {}, {}
+  for dtype in (np.float32, np.float64):
+    state = [tf.constant(x.astype(np.float32), dtype)]
+    start = integrators.PhasePoint(
+      state, [tf.constant(m.astype(np.float32), dtype)], log_prob(*state), [-state[0]]
+    )
+    end, ratio = integrators.leapfrog(log_prob, start, [tf.constant(eps, dtype)], 1)
+    ratios[dtype] = ratio.numpy()
+    sums = [tf.reduce_sum(p.momentum_parts[0] ** 2) / 2 for p in (start, end)]
+    uncentered = [-tf.reduce_sum(p.state_parts[0] ** 2) / 2 for p in (start, end)]
+    naive[dtype] = (uncentered[1] - sums[1] - (uncentered[0] - sums[0])).numpy()
+  assert abs(ratios[np.float64]) > 1e-3
+  np.testing.assert_allclose(ratios[np.float32], ratios[np.float64], atol=0.02)
+  # The difference of two sums is off by more than that: the test has the power to see it.
+  assert abs(naive[np.float32] - naive[np.float64]) > 0.05
+
+
+@pytest.mark.parametrize('kernel_class', KERNELS)
+def test_parameters_rebuild_the_kernel(kernel_class):
+  kernel = kernel_class(_log_prob, 0.1, 0.2, num_leapfrog_steps=3, name='mine')
+  copy = kernel_class(**kernel.parameters)
+  assert copy.parameters == kernel.parameters
+  assert kernel.copy(step_size=0.5).step_size == 0.5
+  assert kernel.is_calibrated == (kernel_class is tfr.mcmc.UnderdampedLangevin)
+
+
+@pytest.mark.parametrize(
+  'adaptation', [tfp.mcmc.DualAveragingStepSizeAdaptation, tfp.mcmc.SimpleStepSizeAdaptation]
+)
+def test_step_size_adaptation_reaches_its_target(adaptation):
+  kernel = adaptation(
+    tfr.mcmc.UnderdampedLangevin(_log_prob, step_size=0.1, damping=0.5),
+    num_adaptation_steps=400,
+    target_accept_prob=0.8,
+  )
+
+  @tf.function
+  def run():
+    return tfp.mcmc.sample_chain(
+      200,
+      _state((16,)),
+      kernel=kernel,
+      num_burnin_steps=400,
+      trace_fn=lambda _, r: r.inner_results.log_accept_ratio,
+      seed=1,
+    )
+
+  _, log_accept_ratio = run()
+  assert abs(np.mean(np.exp(np.minimum(0, log_accept_ratio))) - 0.8) < 0.05
+
+
+def test_step_size_adaptation_works_uncalibrated():
+  kernel = tfp.mcmc.SimpleStepSizeAdaptation(
+    tfr.mcmc.UncalibratedUnderdampedLangevin(_log_prob, step_size=0.1, damping=0.5),
+    num_adaptation_steps=100,
+    target_accept_prob=0.98,
+  )
+  results = kernel.bootstrap_results(_state((16,)))
+  _, results = kernel.one_step(_state((16,)), results, seed=[1, 2])
+  assert results.new_step_size != 0.1
+
+
+def test_step_sizes_for_each_part():
+  state = _state()
+  kernel = tfr.mcmc.UncalibratedUnderdampedLangevin(_log_prob, [0.1, 1e-12], damping=[0.5, 1.0])
+  new_state, results = kernel.one_step(state, kernel.bootstrap_results(state), seed=[1, 2])
+  assert np.all(np.abs(new_state[0] - state[0]) > 1e-6)
+  np.testing.assert_allclose(new_state[1], state[1], atol=1e-10)
+  assert len(results.step_size) == 2 and len(results.damping) == 2
+
+
+def test_thinning_and_reducers_of_tfp():
+  kernel = tfr.mcmc.UnderdampedLangevin(_log_prob, 0.3, 0.2)
+  thinned = tfp.experimental.mcmc.ThinningKernel(kernel, num_steps_to_skip=2)
+  draws = tfp.mcmc.sample_chain(5, _state((3,)), kernel=thinned, trace_fn=None, seed=1)
+  every = tfp.mcmc.sample_chain(15, _state((3,)), kernel=kernel, trace_fn=None, seed=1)
+  assert draws[0].shape == [5, 3, 3] and every[0].shape == [15, 3, 3]
+  reducer = tfp.experimental.mcmc.VarianceReducer()
+  variance, _, _ = tfp.experimental.mcmc.sample_fold(
+    20, _state((3,)), kernel=kernel, reducer=reducer, seed=1
+  )
+  assert variance[0].shape == [3, 3] and np.all(variance[0] > 0)
+
+
+@pytest.mark.parametrize('jit_compile', [False, True])
+def test_compiled_steps_equal_eager_ones(jit_compile):
+  state = _state((4,))
+  kernel = tfr.mcmc.UnderdampedLangevin(_log_prob, 0.3, 0.2, num_leapfrog_steps=2)
+  results = kernel.bootstrap_results(state)
+  step = tf.function(kernel.one_step, jit_compile=jit_compile)
+  expected, _ = kernel.one_step(state, results, seed=tf.constant([1, 2]))
+  actual, _ = step(state, results, seed=tf.constant([1, 2]))
+  for a, b in zip(actual, expected, strict=True):
+    np.testing.assert_allclose(a, b, atol=1e-10)
+
+
+@pytest.mark.parametrize('step_size', [-0.1, 0.0, np.nan, [0.1, -0.2]])
+def test_step_size_must_be_positive(step_size):
+  with pytest.raises(ValueError, match='`step_size` must be positive. Received: step_size='):
+    tfr.mcmc.UnderdampedLangevin(_log_prob, step_size, 0.1)
+
+
+@pytest.mark.parametrize('damping', [-0.1, 1.1, np.nan])
+def test_damping_must_lie_in_the_unit_interval(damping):
+  with pytest.raises(ValueError, match=rf'`damping` must lie in \[0, 1\]. .*{damping}'):
+    tfr.mcmc.UnderdampedLangevin(_log_prob, 0.1, damping)
+
+
+@pytest.mark.parametrize('num_leapfrog_steps', [0, -1, 1.5])
+def test_num_leapfrog_steps_must_be_a_positive_integer(num_leapfrog_steps):
+  with pytest.raises(ValueError, match='`num_leapfrog_steps` must be a positive integer'):
+    tfr.mcmc.UnderdampedLangevin(_log_prob, 0.1, 0.1, num_leapfrog_steps)
+
+
+def test_target_must_be_callable():
+  with pytest.raises(TypeError, match='log-density must be callable. Received: float'):
+    tfr.mcmc.UnderdampedLangevin(1.0, 0.1, 0.1)
+
+
+def test_target_must_be_differentiable_in_every_part():
+  kernel = tfr.mcmc.UnderdampedLangevin(lambda x, y: -tf.reduce_sum(x**2), 0.1, 0.1)
+  with pytest.raises(ValueError, match='without gradient for part 1'):
+    kernel.bootstrap_results(_state())
+
+
+def test_lists_of_settings_must_fit_the_parts():
+  kernel = tfr.mcmc.UnderdampedLangevin(_log_prob, [0.1, 0.1, 0.1], 0.1)
+  state = _state()
+  with pytest.raises(ValueError, match='2 state parts. Received: 3 entries'):
+    kernel.one_step(state, kernel.bootstrap_results(state), seed=[1, 2])

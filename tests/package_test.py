@@ -1,0 +1,57 @@
+"""The package as a whole: imports, examples, scripts."""
+
+import ast
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parent.parent
+SOURCES = sorted(ROOT.glob('tfp_reprior/**/*.py'))
+PAGES = [ROOT / 'README.md', *sorted(ROOT.glob('docs/**/*.md'))]
+
+
+def _examples():
+  """Every Python block in the docstrings of the package and in the pages."""
+  for path in SOURCES:
+    for node in ast.walk(ast.parse(path.read_text())):
+      if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)):
+        text = ast.get_docstring(node) or ''
+        for i, code in enumerate(_blocks(text)):
+          name = getattr(node, 'name', 'module')
+          yield pytest.param(code, id=f'{path.relative_to(ROOT)}:{name}:{i}')
+  for path in PAGES:
+    for i, code in enumerate(_blocks(path.read_text())):
+      yield pytest.param(code, id=f'{path.relative_to(ROOT)}:{i}')
+
+
+def _blocks(text):
+  return re.findall(r'```python\n(.*?)```', text, flags=re.DOTALL)
+
+
+@pytest.mark.parametrize('code', _examples())
+def test_examples_run_as_printed(code):
+  exec(compile(code, 'example', 'exec'), {'__name__': 'example'})
+
+
+def test_import_is_quiet_and_leaves_optional_packages_alone():
+  code = (
+    'import tensorflow, tensorflow_probability, keras, sys\n'
+    'sys.stdout.flush(); sys.stderr.flush(); print("---"); print("---", file=sys.stderr)\n'
+    'import tfp_reprior\n'
+    'optional = {"matplotlib", "arviz", "tensorflow_datasets", "sklearn"} & set(sys.modules)\n'
+    'assert not optional, optional\n'
+  )
+  result = subprocess.run(
+    [sys.executable, '-W', 'ignore', '-c', code], capture_output=True, text=True, timeout=120
+  )
+  assert result.returncode == 0, result.stderr
+  assert result.stdout.split('---\n')[1] == ''
+  assert result.stderr.split('---\n')[1] == ''
+
+
+def test_modules_keep_to_their_size():
+  long = [str(p.relative_to(ROOT)) for p in SOURCES if len(p.read_text().splitlines()) > 400]
+  assert not long

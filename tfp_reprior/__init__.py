@@ -1,0 +1,19 @@
+"""Samples from the exact posterior of wide Bayesian neural networks, fast."""
+
+from tfp_reprior import bijectors, data, diagnostics, layers, likelihoods, mcmc, models
+from tfp_reprior.bijectors import ReadoutReprior
+from tfp_reprior.posterior import Posterior
+from tfp_reprior.version import __version__
+
+__all__ = [
+  'Posterior',
+  'ReadoutReprior',
+  '__version__',
+  'bijectors',
+  'data',
+  'diagnostics',
+  'layers',
+  'likelihoods',
+  'mcmc',
+  'models',
+]

@@ -1,0 +1,5 @@
+"""The change of variables, and the linear algebra under it."""
+
+from tfp_reprior.bijectors.readout_reprior import ReadoutReprior
+
+__all__ = ['ReadoutReprior']

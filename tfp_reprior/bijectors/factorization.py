@@ -1,0 +1,154 @@
+"""The linear algebra of the repriorisation, all of it.
+
+Given the hidden layers, the readout of a network with features psi `[n, d]`, prior N(0, I) and
+Gaussian noise of variance `lam` has the posterior N(mu, Sigma) in each of its k columns. With
+`a = psi / sqrt(lam)` and `b = y / sqrt(lam)`
+
+```none
+Sigma = inv(I_d + a.T @ a)                                     [d, d]
+mu    = Sigma @ a.T @ b                                        [d, k]
+```
+
+A factor holds a square root `S @ S.T = Sigma` and maps `phi ~ N(0, I)` to a draw of the readout:
+
+```none
+forward   theta = mu + S @ phi
+inverse   phi   = inv(S) @ (theta - mu)
+log_det   log|det(S)|
+```
+
+There are two, the same distribution but not the same root (they differ by a rotation of phi):
+
+```none
+feature space   C @ C.T = I_d + a.T @ a      S = inv(C.T)                          n d^2 + d^3/3
+data space      L @ L.T = I_n + a @ a.T      S = I - a.T @ inv(L.T) @ inv(I + L) @ a   n^2 d + n^3/3
+```
+
+The second is a root without the eigendecomposition that the symmetric one needs. With
+`K = L @ L.T`, `W = inv(L.T) @ inv(I + L)` and `a @ a.T = K - I`
+
+```none
+S @ S.T = I - a.T @ [W + W.T - W @ (K - I) @ W.T] @ a
+inv(W) @ [...] @ inv(W.T) = L @ (I + L.T) + (I + L) @ L.T - (L @ L.T - I) = (I + L) @ (I + L.T)
+[...] = W @ (I + L) @ (I + L.T) @ W.T = inv(L.T) @ inv(L) = inv(K)
+```
+
+so that `S @ S.T = I - a.T @ inv(K) @ a`, which is Sigma by the Woodbury identity. In the same
+way `inv(S) = I + a.T @ inv(I + L.T) @ a` and `det(S) = 1 / det(L)`.
+"""
+
+import tensorflow as tf
+
+from tfp_reprior.internal import checks
+
+SPACES = ('auto', 'feature', 'data')
+
+
+def factorize(psi, targets, regularizer, space='auto'):
+  """Factorizes the conditional posterior of the readout.
+
+  Args:
+    psi: Features `[..., n, d]`.
+    targets: y `[n, k]`.
+    regularizer: Positive scalar `lam`.
+    space: `'feature'`, `'data'`, or `'auto'` for the smaller of the two factors.
+
+  Returns:
+    A `FeatureFactor` or a `DataFactor`.
+  """
+  scale = tf.math.rsqrt(tf.convert_to_tensor(regularizer, psi.dtype))
+  a, b = scale * psi, scale * targets
+  return {'feature': FeatureFactor, 'data': DataFactor}[choose_space(psi, space)](a, b)
+
+
+def choose_space(psi, space):
+  """Resolves `'auto'`: data space if there are fewer data than features."""
+  checks.one_of('space', space, SPACES)
+  if space != 'auto':
+    return space
+  n, d = psi.shape[-2:]
+  if n is None or d is None:
+    raise ValueError(
+      "`space='auto'` needs a static number of data and features; name the space. Received: "
+      f'psi of shape {tuple(psi.shape)}'
+    )
+  return 'data' if n < d else 'feature'
+
+
+class FeatureFactor:
+  """The factor in feature space, `C @ C.T = I_d + a.T @ a`.
+
+  Args:
+    a: Scaled features `[..., n, d]`.
+    b: Scaled targets `[n, k]`.
+  """
+
+  def __init__(self, a, b):
+    gram = tf.matmul(a, a, transpose_a=True)  # [..., d, d]
+    self._chol = tf.linalg.cholesky(_add_identity(gram))  # C
+    rhs = tf.matmul(a, _match_batch(b, a), transpose_a=True)  # a.T @ b          [..., d, k]
+    self._shift = tf.linalg.triangular_solve(self._chol, rhs)  # inv(C) @ a.T @ b
+
+  def forward(self, phi):
+    """`theta = inv(C.T) @ (inv(C) @ a.T @ b + phi)`: `[..., d, k]`."""
+    return tf.linalg.triangular_solve(self._chol, self._shift + phi, adjoint=True)
+
+  def inverse(self, theta):
+    """`phi = C.T @ theta - inv(C) @ a.T @ b`: `[..., d, k]`."""
+    return tf.matmul(self._chol, theta, transpose_a=True) - self._shift
+
+  def log_det(self):
+    """`log|det(S)| = -sum(log(diag(C)))`: `[...]`."""
+    return -_sum_log_diag(self._chol)
+
+
+class DataFactor:
+  """The factor in data space, `L @ L.T = I_n + a @ a.T`.
+
+  Args:
+    a: Scaled features `[..., n, d]`.
+    b: Scaled targets `[n, k]`.
+  """
+
+  def __init__(self, a, b):
+    self._a = a
+    gram = tf.matmul(a, a, transpose_b=True)  # [..., n, n]
+    self._chol = tf.linalg.cholesky(_add_identity(gram))  # L
+    self._chol_plus_identity = _add_identity(self._chol)  # I + L
+    self._shift = tf.linalg.triangular_solve(self._chol, _match_batch(b, a))  # inv(L) @ b
+
+  def forward(self, phi):
+    """`theta = phi + a.T @ inv(L.T) @ (inv(L) @ b - inv(I + L) @ a @ phi)`: `[..., d, k]`."""
+    projected = tf.linalg.triangular_solve(
+      self._chol_plus_identity, tf.matmul(self._a, phi)
+    )  # inv(I + L) @ a @ phi                                                    [..., n, k]
+    dual = tf.linalg.triangular_solve(self._chol, self._shift - projected, adjoint=True)
+    return phi + tf.matmul(self._a, dual, transpose_a=True)
+
+  def inverse(self, theta):
+    """`phi = delta + a.T @ inv(I + L.T) @ a @ delta` with `delta = theta - mu`: `[..., d, k]`."""
+    dual = tf.linalg.triangular_solve(self._chol, self._shift, adjoint=True)  # inv(K) @ b
+    delta = theta - tf.matmul(self._a, dual, transpose_a=True)
+    projected = tf.linalg.triangular_solve(
+      self._chol_plus_identity, tf.matmul(self._a, delta), adjoint=True
+    )
+    return delta + tf.matmul(self._a, projected, transpose_a=True)
+
+  def log_det(self):
+    """`log|det(S)| = -sum(log(diag(L)))`: `[...]`."""
+    return -_sum_log_diag(self._chol)
+
+
+def _add_identity(matrix):
+  return tf.linalg.set_diag(matrix, tf.linalg.diag_part(matrix) + 1.0)
+
+
+def _match_batch(matrix, like):
+  """Broadcasts `matrix` `[n, k]` to the leading dimensions of `like` `[..., n, d]`."""
+  if like.shape.rank == 2:
+    return matrix
+  return tf.broadcast_to(matrix, tf.concat([tf.shape(like)[:-2], tf.shape(matrix)], axis=0))
+
+
+def _sum_log_diag(chol):
+  return tf.reduce_sum(tf.math.log(tf.linalg.diag_part(chol)), axis=-1)

@@ -1,0 +1,109 @@
+"""Diagnostics of the paper: effective sample size and R-hat of random projections."""
+
+import contextlib
+import logging
+import math
+
+import tensorflow as tf
+import tensorflow_probability as tfp
+
+from tfp_reprior.internal import checks, random
+from tfp_reprior.internal import parts as parts_lib
+
+
+class RandomProjections:
+  """Random one-dimensional projections of a list of parts, fixed by a seed.
+
+  ```none
+  projections[r] = sum(w[r] * parts) / sqrt(number of weights),   w[r] ~ N(0, I)
+  ```
+
+  Args:
+    event_shapes: List of the shapes of the parts, without leading dimensions.
+    num_projections: Positive integer.
+    seed: A seed of TFP.
+    dtype: Of the parts.
+
+  #### Examples
+
+  ```python
+  import tensorflow as tf
+  import tfp_reprior as tfr
+
+  project = tfr.diagnostics.RandomProjections([(3, 2), (2,)], num_projections=100, seed=1)
+  project([tf.ones([4, 3, 2]), tf.ones([4, 2])]).shape  # ==> [4, 100]
+  ```
+  """
+
+  def __init__(self, event_shapes, num_projections=100, seed=0, dtype=tf.float32):
+    r = checks.positive_integer('num_projections', num_projections)
+    sizes = [math.prod(shape) for shape in event_shapes]
+    directions = random.normal_parts([(size, r) for size in sizes], dtype, seed)
+    self._event_shapes = [tuple(shape) for shape in event_shapes]
+    self._directions = [w / math.sqrt(sum(sizes)) for w in directions]
+
+  def __call__(self, parts):
+    """Projects parts `[..., *event_shape]` (a list, or one tensor) to `[..., r]`."""
+    total = 0.0
+    for part, shape, w in zip(
+      parts_lib.to_list(parts), self._event_shapes, self._directions, strict=True
+    ):
+      leading = tf.shape(part)[: part.shape.rank - len(shape)]
+      flat = tf.reshape(part, tf.concat([leading, [w.shape[0]]], axis=0))
+      total += tf.linalg.matvec(w, flat, transpose_a=True)
+    return total
+
+
+def effective_sample_size(draws):
+  """Effective sample size of each chain, `tfp.mcmc` as the paper uses it.
+
+  The sum of autocorrelations is cut at the first negative one.
+
+  Args:
+    draws: `[s, c, ...]`, draws by chains.
+
+  Returns:
+    `[c, ...]`.
+  """
+  with _without_cast_warnings():
+    return tfp.mcmc.effective_sample_size(draws, filter_threshold=0.0)
+
+
+@contextlib.contextmanager
+def _without_cast_warnings():
+  """Hides what TF logs when TFP takes the real part of a Fourier transform by a cast."""
+
+  def is_other(record):
+    return 'casting an input of type complex' not in record.getMessage()
+
+  logger = logging.getLogger('tensorflow')
+  logger.addFilter(is_other)
+  try:
+    yield
+  finally:
+    logger.removeFilter(is_other)
+
+
+def r_hat_squared(draws):
+  """Total variance over variance within chains, the paper's square of R-hat.
+
+  ```none
+  (within + between) / within,   within = mean over chains of the variance of a chain
+                                 between = variance of the means of the chains
+  ```
+
+  Args:
+    draws: `[s, c, ...]`, draws by chains, at least two chains.
+
+  Returns:
+    `[...]`, at least 1; 1 for chains that agree.
+  """
+  draws = tf.convert_to_tensor(draws)
+  if draws.shape.rank < 2 or draws.shape[1] is not None and draws.shape[1] < 2:
+    raise ValueError(
+      '`draws` must have shape [s, c, ...] with two chains or more. Received: draws of shape '
+      f'{tuple(draws.shape)}'
+    )
+  within = tf.reduce_mean(tf.math.reduce_variance(draws, axis=0), axis=0)
+  between = tf.math.reduce_variance(tf.reduce_mean(draws, axis=0), axis=0)
+  return (within + between) / within

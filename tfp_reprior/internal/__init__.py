@@ -1,0 +1,1 @@
+"""What every room shares: argument checks, lists of state parts, random numbers."""

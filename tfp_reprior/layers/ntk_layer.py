@@ -1,0 +1,63 @@
+"""Base of the layers in NTK parametrisation."""
+
+import math
+
+import keras
+
+from tfp_reprior.internal import checks
+
+
+class NTKLayer(keras.layers.Layer):
+  """A layer whose weights have prior N(0, 1), with their scale in the forward pass.
+
+  ```none
+  outputs = activation(weight_std / sqrt(fan_in) * linear(inputs, kernel) + bias_std * bias)
+  ```
+
+  A subclass calls `add_kernel_and_bias` in `build` and `affine` in `call`. All its trainable
+  weights must have prior N(0, 1): this is what `tfp_reprior.models.ReadoutSplit` assumes of
+  every subclass.
+
+  Args:
+    weight_std: Positive float, prior standard deviation of the kernel, times `sqrt(fan_in)`.
+    bias_std: Non-negative float, prior standard deviation of the bias. With 0 there is none.
+    activation: As in Keras: a name, a callable, or `None` for a linear layer.
+    **kwargs: Passed to `keras.layers.Layer`.
+  """
+
+  def __init__(self, weight_std=1.0, bias_std=0.0, activation=None, **kwargs):
+    super().__init__(**kwargs)
+    self.weight_std = checks.positive('weight_std', weight_std)
+    self.bias_std = checks.non_negative('bias_std', bias_std)
+    self.activation = keras.activations.get(activation)
+    self.kernel = None
+    self.bias = None
+
+  def add_kernel_and_bias(self, kernel_shape):
+    """Creates `kernel` with the outputs as its last dimension, and `bias` if there is one."""
+    standard_normal = keras.initializers.RandomNormal(stddev=1.0)
+    self.kernel = self.add_weight(shape=kernel_shape, initializer=standard_normal, name='kernel')
+    if self.bias_std > 0:
+      self.bias = self.add_weight(
+        shape=kernel_shape[-1:], initializer=standard_normal, name='bias'
+      )
+
+  @property
+  def kernel_scale(self):
+    """What multiplies the kernel in the forward pass: `weight_std / sqrt(fan_in)`."""
+    return self.weight_std / math.sqrt(math.prod(self.kernel.shape[:-1]))
+
+  def affine(self, linear_outputs, bias):
+    """Scales `linear_outputs`, adds the scaled `bias` (or `None`), applies the activation."""
+    outputs = self.kernel_scale * linear_outputs
+    if bias is not None:
+      outputs = outputs + self.bias_std * bias
+    return self.activation(outputs)
+
+  def get_config(self):
+    return {
+      **super().get_config(),
+      'weight_std': self.weight_std,
+      'bias_std': self.bias_std,
+      'activation': keras.activations.serialize(self.activation),
+    }

@@ -1,0 +1,320 @@
+"""The split of a Keras model at its linear readout."""
+
+import math
+
+import keras
+import tensorflow as tf
+
+from tfp_reprior.internal import checks
+from tfp_reprior.internal import parts as parts_lib
+from tfp_reprior.internal import random
+from tfp_reprior.layers import ntk_dense, ntk_layer
+from tfp_reprior.models import stateless
+
+_FAN_IN_LAYERS = (
+  keras.layers.Dense,
+  keras.layers.Conv1D,
+  keras.layers.Conv2D,
+  keras.layers.Conv3D,
+)
+
+
+class ReadoutSplit:
+  """A Keras model as features times readout, over a list of parts with prior N(0, 1).
+
+  ```none
+  f(x)      = psi(x) @ theta_out                                           [n, k]
+  psi(x)    = [readout_weight_std / sqrt(width) * h(x), readout_bias_std]  [n, d]
+  theta_out = [kernel; bias]                                               [d, k]
+  ```
+
+  with `h` [n, width] everything before the readout, and `d = width + 1` (`width` without bias).
+
+  The state parts are a list in the order of `model.trainable_variables`: the hidden parts, the
+  readout kernel `[width, k]` and, if there is one, the readout bias `[k]`. Every part has prior
+  N(0, 1). For layers in NTK parametrisation (`tfp_reprior.layers`) a part is the variable. For
+  plain Keras layers the prior is that of the standard parametrisation, with variance
+  `weight_std**2 / fan_in` for kernels and `bias_std**2` for biases, and a part is the variable
+  divided by its prior standard deviation: so the two parametrisations give the same posterior.
+
+  Parts may have leading chain dimensions, the same for all of them.
+
+  Args:
+    model: A built functional or Sequential `keras.Model` with one input, and one output of
+      shape `[n, k]` from a linear `NTKDense` or `keras.layers.Dense`. It is not changed.
+    weight_std: Positive float, for kernels of plain Keras layers before the readout.
+    bias_std: Positive float, for their biases.
+    readout_weight_std: Positive float, for the kernel of a plain Keras readout.
+    readout_bias_std: Positive float, for its bias.
+
+  Raises:
+    ValueError: If the model cannot be split, with the reason.
+
+  #### Examples
+
+  ```python
+  import numpy as np
+  import tfp_reprior as tfr
+
+  split = tfr.models.ReadoutSplit(tfr.models.fcn((8,), num_outputs=2, width=64))
+  parts = split.sample_prior(4, seed=1)  # four chains
+  x = np.ones([5, 8], np.float32)
+  split.apply(parts, x).shape  # ==> [4, 5, 2]
+  split.embed(parts[: split.num_hidden], x).shape  # ==> [4, 5, 65]
+  ```
+  """
+
+  def __init__(
+    self, model, weight_std=2**0.5, bias_std=0.1, readout_weight_std=1.0, readout_bias_std=0.1
+  ):
+    embedding, readout = _split(model)
+    _check_state(model, embedding, readout)
+    self.model = model
+    self._embedding = stateless.StatelessModel(embedding)
+    hidden_std = {
+      'kernel': checks.positive('weight_std', weight_std),
+      'bias': checks.positive('bias_std', bias_std),
+    }
+    readout_std = {
+      'kernel': checks.positive('readout_weight_std', readout_weight_std),
+      'bias': checks.positive('readout_bias_std', readout_bias_std),
+    }
+    owners = {id(v): layer for layer in _leaves(model) for v in layer.trainable_variables}
+    # What multiplies each part to give the variable: its prior standard deviation.
+    self._scales = [
+      _prior_std(v, owners[id(v)], readout_std if owners[id(v)] is readout else hidden_std)
+      for v in model.trainable_variables
+    ]
+    self.event_shapes = [tuple(v.shape) for v in model.trainable_variables]
+    self.num_hidden = len(self._embedding.variables)
+    self.has_bias = readout.bias is not None
+    self.num_features = readout.kernel.shape[0] + self.has_bias
+    self.num_outputs = readout.kernel.shape[1]
+    self.dtype = tf.as_dtype(readout.kernel.dtype)
+    # The columns of psi: what multiplies the readout parts in the forward pass.
+    self._feature_scales = [
+      scale * factor
+      for scale, factor in zip(
+        self._scales[self.num_hidden :],
+        [readout.kernel_scale, readout.bias_std]
+        if isinstance(readout, ntk_layer.NTKLayer)
+        else [1.0, 1.0],
+        strict=False,
+      )
+    ]
+
+  @property
+  def event_ndims(self):
+    """List of the ranks of the parts, without chain dimensions."""
+    return [len(shape) for shape in self.event_shapes]
+
+  @property
+  def num_parameters(self):
+    """The number of weights in all parts."""
+    return sum(math.prod(shape) for shape in self.event_shapes)
+
+  def embed(self, hidden_parts, x):
+    """The readout features.
+
+    Args:
+      hidden_parts: List of `num_hidden` tensors `[*chains, *event_shape]`.
+      x: Inputs `[n, ...]`.
+
+    Returns:
+      psi: `[*chains, n, d]`.
+    """
+    hidden_parts = self.check_parts(hidden_parts, hidden=True)
+    values = _multiply(self._scales[: self.num_hidden], hidden_parts)
+    h = self._embedding(values, x)  # [*chains, n, width]
+    psi = self._feature_scales[0] * h
+    if self.has_bias:
+      column = tf.fill(tf.shape(psi[..., :1]), tf.cast(self._feature_scales[1], psi.dtype))
+      psi = tf.concat([psi, column], axis=-1)
+    return psi  # [*chains, n, d]
+
+  def apply(self, parts, x):
+    """The outputs of the network.
+
+    Args:
+      parts: List of tensors `[*chains, *event_shape]`.
+      x: Inputs `[n, ...]`.
+
+    Returns:
+      f: `[*chains, n, k]`.
+    """
+    parts = self.check_parts(parts)
+    psi = self.embed(parts[: self.num_hidden], x)
+    return tf.matmul(psi, parts_lib.stack_readout(parts[self.num_hidden :]))
+
+  def sample_prior(self, sample_shape=(), seed=None):
+    """Draws parts from N(0, 1).
+
+    Args:
+      sample_shape: Integer or tuple, the chain dimensions.
+      seed: A seed of TFP (see `tfp.random.sanitize_seed`).
+
+    Returns:
+      List of tensors `[*sample_shape, *event_shape]`.
+    """
+    chains = (sample_shape,) if isinstance(sample_shape, int) else tuple(sample_shape)
+    return random.normal_parts([chains + s for s in self.event_shapes], self.dtype, seed)
+
+  def assign(self, parts):
+    """Writes one draw (parts without chain dimensions) into the variables of the model."""
+    parts = self.check_parts(parts)
+    for variable, part, shape in zip(
+      self.model.trainable_variables, parts, self.event_shapes, strict=True
+    ):
+      if part.shape != shape:
+        raise ValueError(
+          '`parts` must be one draw, without chain dimensions. Received: a part of shape '
+          f'{tuple(part.shape)} for {variable.path} of shape {shape}'
+        )
+    values = _multiply(self._scales, parts)
+    for variable, value in zip(self.model.trainable_variables, values, strict=True):
+      variable.assign(value)
+
+  def current_parts(self):
+    """The parts that the variables of the model hold now: the inverse of `assign`."""
+    values = [tf.convert_to_tensor(v.value) for v in self.model.trainable_variables]
+    return _multiply([1 / s for s in self._scales], values)
+
+  def check_parts(self, parts, hidden=False):
+    """Refuses parts of the wrong number, type or shape; returns them as a list of tensors."""
+    shapes = self.event_shapes[: self.num_hidden] if hidden else self.event_shapes
+    name = 'hidden_parts' if hidden else 'parts'
+    if not parts_lib.is_list_like(parts) or len(parts) != len(shapes):
+      received = f'{len(parts)} parts' if parts_lib.is_list_like(parts) else type(parts).__name__
+      raise ValueError(
+        f'`{name}` must be a list of {len(shapes)} tensors of shapes {shapes}, with optional '
+        f'leading chain dimensions. Received: {received}'
+      )
+    parts = [tf.convert_to_tensor(p) for p in parts]
+    for i, (part, shape) in enumerate(zip(parts, shapes, strict=True)):
+      if part.dtype != self.dtype:
+        raise TypeError(
+          f'`{name}` must have the dtype of the model, {self.dtype.name}. Received: '
+          f'{name}[{i}] of dtype {part.dtype.name}'
+        )
+      chain_ndims = part.shape.rank - len(shape)
+      if chain_ndims < 0 or not part.shape[chain_ndims:].is_compatible_with(shape):
+        raise ValueError(
+          f'`{name}[{i}]` must have shape {shape} after its chain dimensions. Received: '
+          f'shape {tuple(part.shape)}'
+        )
+      if not part.shape[:chain_ndims].is_compatible_with(
+        parts[0].shape[: parts[0].shape.rank - len(shapes[0])]
+      ):
+        raise ValueError(
+          f'`{name}` must have the same chain dimensions. Received: shapes '
+          f'{[tuple(p.shape) for p in parts]} for events of shapes {shapes}'
+        )
+    return parts
+
+  def __repr__(self):
+    return (
+      f'ReadoutSplit(model={self.model.name!r}, num_features={self.num_features}, '
+      f'num_outputs={self.num_outputs}, num_parameters={self.num_parameters}, '
+      f'dtype={self.dtype.name})'
+    )
+
+
+def _multiply(scales, values):
+  return [v if s == 1.0 else s * v for s, v in zip(scales, values, strict=True)]
+
+
+def _split(model):
+  """Returns the model up to the input of its readout, and the readout layer."""
+  if not isinstance(model, keras.Model):
+    raise ValueError(f'`model` must be a `keras.Model`. Received: {type(model).__name__}')
+  if not getattr(model, 'outputs', None):
+    raise ValueError(
+      'The model cannot be split at its readout, because its graph is not known: it must be '
+      'functional, or Sequential with a `keras.Input` first (or called once on data). '
+      f'Received: {model.name!r} of type {type(model).__name__}'
+    )
+  if len(model.inputs) != 1 or len(model.outputs) != 1:
+    raise ValueError(
+      f'The model must have one input and one output. Received: {model.name!r} with '
+      f'{len(model.inputs)} inputs and {len(model.outputs)} outputs'
+    )
+  # `_keras_history` is private to Keras, but it is the only record of which call of the layer
+  # produced the output: `layer.input` is the input of its first call, whatever became of that.
+  readout, node_index, _ = model.outputs[0]._keras_history
+  inputs = readout._inbound_nodes[node_index].input_tensors
+  if isinstance(readout, keras.Model):  # a nested model at the end: split that one
+    inner_embedding, readout = _split(readout)
+    return keras.Model(model.inputs[0], inner_embedding(inputs[0])), readout
+  if not isinstance(readout, (ntk_dense.NTKDense, keras.layers.Dense)):
+    raise ValueError(
+      'The model must end in a linear `NTKDense` or `keras.layers.Dense`; what follows it, such '
+      'as a softmax, belongs to the likelihood. Received: a model that ends in '
+      f'{readout.name!r} of type {type(readout).__name__}'
+    )
+  if readout.activation is not keras.activations.linear:
+    raise ValueError(
+      'The readout must be linear; its activation belongs to the likelihood. Received: '
+      f'{readout.name!r} with activation {keras.activations.serialize(readout.activation)!r}'
+    )
+  if len(model.outputs[0].shape) != 2:
+    raise ValueError(
+      'The output of the model must have shape [n, k]. Received: an output of shape '
+      f'{model.outputs[0].shape}'
+    )
+  return keras.Model(model.inputs[0], inputs[0]), readout
+
+
+def _leaves(model):
+  """The layers of a model, with nested models replaced by their layers."""
+  for layer in model.layers:
+    if isinstance(layer, keras.Model):
+      yield from _leaves(layer)
+    else:
+      yield layer
+
+
+def _check_state(model, embedding, readout):
+  """Refuses a model whose weights are not just the hidden ones, then those of the readout."""
+  for layer in _leaves(model):
+    if layer.non_trainable_variables:
+      raise ValueError(
+        'A posterior over weights needs every variable to be a trainable weight (no batch '
+        f'normalization, dropout or frozen layers). Received: layer {layer.name!r} of type '
+        f'{type(layer).__name__} with non-trainable variables '
+        f'{[v.name for v in layer.non_trainable_variables]}'
+      )
+  hidden_ids = {id(v) for v in embedding.trainable_variables}
+  if any(id(v) in hidden_ids for v in readout.trainable_variables):
+    raise ValueError(
+      'The weights of the readout must be used once. Received: readout '
+      f'{readout.name!r}, which is shared with the layers before it'
+    )
+  expected = [*embedding.trainable_variables, *readout.trainable_variables]
+  if [id(v) for v in model.trainable_variables] != [id(v) for v in expected]:
+    raise ValueError(
+      'The trainable variables of the model must be those of the layers before the readout, '
+      'then those of the readout. Received: '
+      f'{[v.path for v in model.trainable_variables]}'
+    )
+  layers = [layer for layer in _leaves(model) if layer.trainable_variables]
+  dtypes = sorted({v.dtype for v in expected} | {layer.compute_dtype for layer in layers})
+  if dtypes not in (['float32'], ['float64']):
+    raise ValueError(
+      'The model must be float32 or float64 throughout (set the dtype policy of its layers). '
+      f'Received: {", ".join(dtypes)}'
+    )
+
+
+def _prior_std(variable, layer, plain_std):
+  """The prior standard deviation of a Keras variable."""
+  if isinstance(layer, ntk_layer.NTKLayer):
+    return 1.0
+  if isinstance(layer, _FAN_IN_LAYERS) and variable is layer.kernel:
+    return plain_std['kernel'] / math.sqrt(math.prod(variable.shape[:-1]))
+  if isinstance(layer, _FAN_IN_LAYERS) and variable is layer.bias:
+    return plain_std['bias']
+  raise ValueError(
+    'The prior is known for weights of layers in NTK parametrisation (subclasses of `NTKLayer`), '
+    f'Dense and convolutional layers. Received: {variable.path} of shape {variable.shape} in a '
+    f'layer of type {type(layer).__name__}'
+  )

@@ -1,0 +1,146 @@
+"""The posterior of a network's weights, as a target for `tfp.mcmc`."""
+
+import math
+
+import tensorflow as tf
+
+from tfp_reprior import likelihoods
+from tfp_reprior.bijectors import readout_reprior
+from tfp_reprior.internal import checks
+from tfp_reprior.internal import parts as parts_lib
+from tfp_reprior.models import readout_split
+
+
+class Posterior:
+  """Prior N(0, I) on the state parts, times the likelihood of the data.
+
+  ```none
+  target_log_prob_fn(*parts) = log_prior(*parts) + log_likelihood(*parts)
+  ```
+
+  Constants: `log_likelihood` is normalized, while `log_prior` is centered so that its mean under
+  the prior is zero,
+
+  ```none
+  log_prior(*parts) = -1/2 sum(parts**2 - 1) = log N(parts; 0, I) + prior_entropy
+  ```
+
+  With millions of weights this is what keeps float32 meaningful: the normalized value is of the
+  order of their number, where float32 resolves differences of 0.25 to 1; the centered one is of
+  the order of its square root.
+
+  Args:
+    model: A `keras.Model` that ends in a linear readout, or a `tfp_reprior.models.ReadoutSplit`
+      (which also takes the prior scales of plain Keras layers).
+    x: Inputs `[n, ...]`, floating point unless the input of the model is integer.
+    y: Targets `[n, k]`, floating point; `[n]` is taken as `[n, 1]` if the model has one output.
+      Inputs and targets are cast to the dtype of the model.
+    noise_scale: Positive float, the standard deviation of Gaussian noise.
+    likelihood: An object of `tfp_reprior.likelihoods`, instead of `noise_scale`.
+
+  #### Examples
+
+  ```python
+  import numpy as np
+  import tfp_reprior as tfr
+
+  x = np.linspace(-1, 1, 20, dtype=np.float32)[:, np.newaxis]
+  posterior = tfr.Posterior(tfr.models.fcn((1,), 1, width=64), x, np.sin(3 * x), noise_scale=0.1)
+  parts = posterior.sample_prior(4, seed=1)
+  posterior.target_log_prob_fn(*parts).shape  # ==> [4]
+  ```
+  """
+
+  def __init__(self, model, x, y, noise_scale=0.1, likelihood=None):
+    is_split = isinstance(model, readout_split.ReadoutSplit)
+    self.split = model if is_split else readout_split.ReadoutSplit(model)
+    self.likelihood = likelihoods.Gaussian(noise_scale) if likelihood is None else likelihood
+    self.x = self._check_inputs(x)
+    self.y = self._check_targets(y)
+
+  @property
+  def prior_entropy(self):
+    """The entropy of the prior, `-E[log N(parts; 0, I)]`, as a Python float."""
+    return self.split.num_parameters / 2 * (1 + math.log(2 * math.pi))
+
+  def target_log_prob_fn(self, *parts):
+    """Log of the posterior density, up to a constant: `[*chains]`."""
+    return self.log_prior(*parts) + self.log_likelihood(*parts)
+
+  def log_prior(self, *parts):
+    """`log N(parts; 0, I) + prior_entropy`: `[*chains]`."""
+    parts = self.split.check_parts(parts)
+    chain_ndims = parts[0].shape.rank - self.split.event_ndims[0]
+    return sum(-0.5 * parts_lib.sum_events(tf.square(p) - 1.0, chain_ndims) for p in parts)
+
+  def log_likelihood(self, *parts):
+    """Log-density of the targets given the weights: `[*chains]`."""
+    return self.likelihood.log_prob(self.split.apply(parts, self.x), self.y)
+
+  def sample_prior(self, sample_shape=(), seed=None):
+    """Draws parts from N(0, I): a list of tensors `[*sample_shape, *event_shape]`."""
+    return self.split.sample_prior(sample_shape, seed)
+
+  def reprior(self, regularizer=None, space='auto', validate_args=False):
+    """The change of variables that brings this posterior close to N(0, I).
+
+    Args:
+      regularizer: Positive float `lam`; by default the variance of the noise.
+      space: `'feature'`, `'data'`, or `'auto'` for the cheaper.
+      validate_args: Whether to check values at run time.
+
+    Returns:
+      A `tfp_reprior.ReadoutReprior`, from phi (close to N(0, I)) to the parts of this posterior.
+    """
+    return readout_reprior.ReadoutReprior(
+      features_fn=self.features_fn,
+      targets=self.y,
+      regularizer=self.likelihood.noise_variance if regularizer is None else regularizer,
+      event_ndims=self.split.event_ndims,
+      space=space,
+      validate_args=validate_args,
+    )
+
+  def features_fn(self, *hidden_parts):
+    """The readout features of the training inputs: psi `[*chains, n, d]`."""
+    return self.split.embed(hidden_parts, self.x)
+
+  def _check_inputs(self, x):
+    expected = self.split.model.inputs[0]
+    if tf.as_dtype(expected.dtype).is_floating:
+      x = checks.finite_floats('x', x, expected.dtype)
+    else:
+      x = tf.convert_to_tensor(x)
+    if x.shape.rank != len(expected.shape) or not x.shape[1:].is_compatible_with(
+      expected.shape[1:]
+    ):
+      raise ValueError(
+        f'`x` must have shape [n, {", ".join(map(str, expected.shape[1:]))}] for the model '
+        f'{self.split.model.name!r}. Received: x of shape {tuple(x.shape)}'
+      )
+    if x.shape[0] == 0:
+      raise ValueError(f'`x` must hold at least one input. Received: x of shape {tuple(x.shape)}')
+    return x
+
+  def _check_targets(self, y):
+    y = checks.finite_floats('y', y, self.split.dtype)
+    k = self.split.num_outputs
+    if y.shape.rank == 1 and k == 1:
+      y = y[:, tf.newaxis]
+    if y.shape.rank != 2 or y.shape[1] != k:
+      raise ValueError(
+        f'`y` must have shape [n, {k}], a row of {k} outputs for each input. Received: y of '
+        f'shape {tuple(y.shape)}'
+      )
+    if y.shape[0] != self.x.shape[0]:
+      raise ValueError(
+        '`x` and `y` must have the same length. Received: '
+        f'x of length {self.x.shape[0]}, y of length {y.shape[0]}'
+      )
+    return y
+
+  def __repr__(self):
+    return (
+      f'Posterior(model={self.split.model.name!r}, n={self.x.shape[0]}, '
+      f'num_parameters={self.split.num_parameters}, likelihood={self.likelihood!r})'
+    )
