@@ -3,7 +3,6 @@
 import importlib.util
 import pathlib
 
-import pytest
 from absl import flags
 from absl.testing import flagsaver
 

@@ -37,7 +37,9 @@ class Gaussian:
       `[...]`.
     """
     residuals = (targets - outputs) / self.noise_scale
-    log_scale = targets.shape.num_elements() * (math.log(self.noise_scale) + math.log(2 * math.pi) / 2)
+    log_scale = targets.shape.num_elements() * (
+      math.log(self.noise_scale) + math.log(2 * math.pi) / 2
+    )
     return -0.5 * tf.reduce_sum(tf.square(residuals), axis=[-2, -1]) - log_scale
 
   def __repr__(self):

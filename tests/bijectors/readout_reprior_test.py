@@ -15,9 +15,7 @@ SPACES = ['feature', 'data']
 
 
 def _flat(parts, chain_ndims=0):
-  return tf.concat(
-    [tf.reshape(p, [*p.shape[:chain_ndims], -1]) for p in parts], axis=-1
-  )
+  return tf.concat([tf.reshape(p, [*p.shape[:chain_ndims], -1]) for p in parts], axis=-1)
 
 
 def _unflat(vector, shapes):

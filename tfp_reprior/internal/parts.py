@@ -29,7 +29,7 @@ def sum_events(part, chain_ndims):
 
 
 def expand_chains(value, part):
-  """Adds trailing dimensions so that `value` `[*chains]` broadcasts with `part` `[*chains, ...]`."""
+  """Adds trailing dimensions, so that `value` `[*chains]` broadcasts with a `part`."""
   shape = tf.shape(value)
   ones = tf.ones([part.shape.rank - value.shape.rank], shape.dtype)
   expanded = tf.reshape(value, tf.concat([shape, ones], axis=0))

@@ -38,9 +38,7 @@ class NTKLayer(keras.layers.Layer):
     standard_normal = keras.initializers.RandomNormal(stddev=1.0)
     self.kernel = self.add_weight(shape=kernel_shape, initializer=standard_normal, name='kernel')
     if self.bias_std > 0:
-      self.bias = self.add_weight(
-        shape=kernel_shape[-1:], initializer=standard_normal, name='bias'
-      )
+      self.bias = self.add_weight(shape=kernel_shape[-1:], initializer=standard_normal, name='bias')
 
   @property
   def kernel_scale(self):

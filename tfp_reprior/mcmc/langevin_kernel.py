@@ -57,9 +57,7 @@ class LangevinKernel(tfp.mcmc.TransitionKernel):
 
   def __init__(self, log_prob_fn, parameters):
     if not callable(log_prob_fn):
-      raise TypeError(
-        f'The log-density must be callable. Received: {type(log_prob_fn).__name__}'
-      )
+      raise TypeError(f'The log-density must be callable. Received: {type(log_prob_fn).__name__}')
     for step_size in parts_lib.to_list(parameters['step_size']):
       checks.positive('step_size', step_size)
     for damping in parts_lib.to_list(parameters['damping']):
@@ -153,9 +151,7 @@ def refresh(momentum_parts, damping, seed):
   )
   return [
     tf.sqrt(1.0 - d) * m + tf.sqrt(d) * xi
-    for m, xi, d in zip(
-      momentum_parts, noise_parts, per_part(damping, momentum_parts), strict=True
-    )
+    for m, xi, d in zip(momentum_parts, noise_parts, per_part(damping, momentum_parts), strict=True)
   ]
 
 

@@ -5,9 +5,8 @@ import math
 import keras
 import tensorflow as tf
 
-from tfp_reprior.internal import checks
+from tfp_reprior.internal import checks, random
 from tfp_reprior.internal import parts as parts_lib
-from tfp_reprior.internal import random
 from tfp_reprior.layers import ntk_dense, ntk_layer
 from tfp_reprior.models import stateless
 
