@@ -33,7 +33,7 @@ def test_defaults_are_those_of_the_paper():
 
 
 def test_default_activation_is_the_exact_gelu():
-  # To 1e-8 only, because TensorFlow rounds the square root of 2 in it to float32.
+  # To 1e-8 only, because TensorFlow rounds the square root of 1/2 in it to float32.
   x = np.linspace(-4, 4, 101)
   tanh_form = x / 2 * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
   for layer in _dense_layers(tfr.models.fcn((5,), 3, 7))[:-1]:

@@ -56,9 +56,17 @@ def factorize(psi, targets, regularizer, space='auto'):
   Returns:
     A `FeatureFactor` or a `DataFactor`.
   """
-  scale = tf.math.rsqrt(tf.convert_to_tensor(regularizer, psi.dtype))
-  a, b = scale * psi, scale * targets
-  return {'feature': FeatureFactor, 'data': DataFactor}[choose_space(psi, space)](a, b)
+  a, b = scale(psi, targets, regularizer)
+  return make_factor(a, b, choose_space(psi, space))
+
+
+def scale(psi, targets, regularizer):
+  """`a = psi / sqrt(lam)` `[..., n, d]`, `b = y / sqrt(lam)` `[..., n, k]`."""
+  factor = tf.math.rsqrt(tf.convert_to_tensor(regularizer, psi.dtype))
+  a, b = factor * psi, factor * targets
+  if a.shape.rank > 2:
+    b = tf.broadcast_to(b, tf.concat([tf.shape(a)[:-2], tf.shape(b)], axis=0))
+  return a, b
 
 
 def choose_space(psi, space):
@@ -75,31 +83,47 @@ def choose_space(psi, space):
   return 'data' if n < d else 'feature'
 
 
+def make_factor(a, b, space):
+  """The factor of scaled features `a` and targets `b` in the named `space`."""
+  if space == 'data':
+    return DataFactor(a, b)
+  gram = tf.matmul(a, a, transpose_a=True)  # [..., d, d]
+  return FeatureFactor(gram, tf.matmul(a, b, transpose_a=True))
+
+
 class FeatureFactor:
   """The factor in feature space, `C @ C.T = I_d + a.T @ a`.
 
+  It needs the data only through two sums over rows.
+
   Args:
-    a: Scaled features `[..., n, d]`.
-    b: Scaled targets `[n, k]`.
+    gram: `a.T @ a` `[..., d, d]`.
+    rhs: `a.T @ b` `[..., d, k]`.
   """
 
-  def __init__(self, a, b):
-    gram = tf.matmul(a, a, transpose_a=True)  # [..., d, d]
-    self._chol = tf.linalg.cholesky(_add_identity(gram))  # C
-    rhs = tf.matmul(a, _match_batch(b, a), transpose_a=True)  # a.T @ b          [..., d, k]
-    self._shift = tf.linalg.triangular_solve(self._chol, rhs)  # inv(C) @ a.T @ b
+  def __init__(self, gram, rhs):
+    self.chol = tf.linalg.cholesky(_add_identity(gram))  # C
+    self.shift = tf.linalg.triangular_solve(self.chol, rhs)  # inv(C) @ a.T @ b
 
   def forward(self, phi):
     """`theta = inv(C.T) @ (inv(C) @ a.T @ b + phi)`: `[..., d, k]`."""
-    return tf.linalg.triangular_solve(self._chol, self._shift + phi, adjoint=True)
+    return tf.linalg.triangular_solve(self.chol, self.shift + phi, adjoint=True)
 
   def inverse(self, theta):
     """`phi = C.T @ theta - inv(C) @ a.T @ b`: `[..., d, k]`."""
-    return tf.matmul(self._chol, theta, transpose_a=True) - self._shift
+    return tf.matmul(self.chol, theta, transpose_a=True) - self.shift
 
   def log_det(self):
     """`log|det(S)| = -sum(log(diag(C)))`: `[...]`."""
-    return -_sum_log_diag(self._chol)
+    return -_sum_log_diag(self.chol)
+
+  def mean(self):
+    """`mu = inv(C.T) @ inv(C) @ a.T @ b`: `[..., d, k]`."""
+    return tf.linalg.triangular_solve(self.chol, self.shift, adjoint=True)
+
+  def root_transpose_matmul(self, vectors):
+    """`S.T @ vectors = inv(C) @ vectors`: `[..., d, m]`."""
+    return tf.linalg.triangular_solve(self.chol, vectors)
 
 
 class DataFactor:
@@ -107,47 +131,48 @@ class DataFactor:
 
   Args:
     a: Scaled features `[..., n, d]`.
-    b: Scaled targets `[n, k]`.
+    b: Scaled targets `[..., n, k]`.
   """
 
   def __init__(self, a, b):
-    self._a = a
+    self.a = a
     gram = tf.matmul(a, a, transpose_b=True)  # [..., n, n]
-    self._chol = tf.linalg.cholesky(_add_identity(gram))  # L
-    self._chol_plus_identity = _add_identity(self._chol)  # I + L
-    self._shift = tf.linalg.triangular_solve(self._chol, _match_batch(b, a))  # inv(L) @ b
+    self.chol = tf.linalg.cholesky(_add_identity(gram))  # L
+    self.chol_plus_identity = _add_identity(self.chol)  # I + L
+    self.shift = tf.linalg.triangular_solve(self.chol, b)  # inv(L) @ b
 
   def forward(self, phi):
     """`theta = phi + a.T @ inv(L.T) @ (inv(L) @ b - inv(I + L) @ a @ phi)`: `[..., d, k]`."""
-    projected = tf.linalg.triangular_solve(
-      self._chol_plus_identity, tf.matmul(self._a, phi)
-    )  # inv(I + L) @ a @ phi                                                    [..., n, k]
-    dual = tf.linalg.triangular_solve(self._chol, self._shift - projected, adjoint=True)
-    return phi + tf.matmul(self._a, dual, transpose_a=True)
+    projected = tf.linalg.triangular_solve(self.chol_plus_identity, tf.matmul(self.a, phi))
+    dual = tf.linalg.triangular_solve(self.chol, self.shift - projected, adjoint=True)
+    return phi + tf.matmul(self.a, dual, transpose_a=True)
 
   def inverse(self, theta):
     """`phi = delta + a.T @ inv(I + L.T) @ a @ delta` with `delta = theta - mu`: `[..., d, k]`."""
-    dual = tf.linalg.triangular_solve(self._chol, self._shift, adjoint=True)  # inv(K) @ b
-    delta = theta - tf.matmul(self._a, dual, transpose_a=True)
+    delta = theta - self.mean()
     projected = tf.linalg.triangular_solve(
-      self._chol_plus_identity, tf.matmul(self._a, delta), adjoint=True
+      self.chol_plus_identity, tf.matmul(self.a, delta), adjoint=True
     )
-    return delta + tf.matmul(self._a, projected, transpose_a=True)
+    return delta + tf.matmul(self.a, projected, transpose_a=True)
 
   def log_det(self):
     """`log|det(S)| = -sum(log(diag(L)))`: `[...]`."""
-    return -_sum_log_diag(self._chol)
+    return -_sum_log_diag(self.chol)
+
+  def mean(self):
+    """`mu = a.T @ inv(L.T) @ inv(L) @ b`: `[..., d, k]`."""
+    dual = tf.linalg.triangular_solve(self.chol, self.shift, adjoint=True)  # inv(K) @ b
+    return tf.matmul(self.a, dual, transpose_a=True)
+
+  def root_transpose_matmul(self, vectors):
+    """`S.T @ vectors = vectors - a.T @ inv(I + L.T) @ inv(L) @ a @ vectors`: `[..., d, m]`."""
+    projected = tf.linalg.triangular_solve(self.chol, tf.matmul(self.a, vectors))
+    projected = tf.linalg.triangular_solve(self.chol_plus_identity, projected, adjoint=True)
+    return vectors - tf.matmul(self.a, projected, transpose_a=True)
 
 
 def _add_identity(matrix):
   return tf.linalg.set_diag(matrix, tf.linalg.diag_part(matrix) + 1.0)
-
-
-def _match_batch(matrix, like):
-  """Broadcasts `matrix` `[n, k]` to the leading dimensions of `like` `[..., n, d]`."""
-  if like.shape.rank == 2:
-    return matrix
-  return tf.broadcast_to(matrix, tf.concat([tf.shape(like)[:-2], tf.shape(matrix)], axis=0))
 
 
 def _sum_log_diag(chol):

@@ -1,0 +1,184 @@
+"""Values with closed-form gradients: the collapsed density, and the map with its log-determinant.
+
+Back-propagation through a Cholesky factorization costs several times the factorization. The two
+functions here need no more than the inverse of the factorized matrix, or two triangular solves
+with it. Notation, and the factors, as in `tfp_reprior.bijectors.factorization`.
+"""
+
+import tensorflow as tf
+
+from tfp_reprior.bijectors import factorization
+
+
+def marginal_log_likelihood(a, b, space):
+  """`-1/2 tr(b.T @ inv(K) @ b) - k/2 log|det(K)|` with `K = I_n + a @ a.T`, per chain.
+
+  The gradient, with `G = I_d + a.T @ a`, `mu = inv(G) @ a.T @ b`, `alpha = inv(K) @ b`:
+
+  ```none
+  feature space   d/da = b @ mu.T - a @ (mu @ mu.T + k inv(G))
+  data space      d/da = (alpha @ alpha.T - k inv(K)) @ a
+  ```
+
+  Args:
+    a: Scaled features `[..., n, d]`.
+    b: Scaled targets `[..., n, k]`, constant: no gradient flows to them.
+    space: `'feature'` or `'data'`.
+
+  Returns:
+    `[...]`.
+  """
+  b = tf.stop_gradient(b)
+
+  @tf.custom_gradient
+  def value(a):
+    factor = factorization.make_factor(a, b, space)
+    k = tf.cast(tf.shape(b)[-1], b.dtype)
+    if space == 'data':
+      squares = sum_squares(factor.shift)  # |inv(L) @ b|^2
+
+      def gradient():
+        alpha = tf.linalg.triangular_solve(factor.chol, factor.shift, adjoint=True)
+        return tf.matmul(tf.matmul(alpha, alpha, transpose_b=True) - k * inverse(factor.chol), a)
+
+    else:
+      mu = factor.mean()
+      # Not |b|^2 - |inv(C) @ a.T @ b|^2, which is the same but cancels. The sum below is the
+      # minimum over mu: an error of mu enters squared.
+      squares = sum_squares(b - tf.matmul(a, mu)) + sum_squares(mu)
+
+      def gradient():
+        return cotangent_rows(a, b, mu, precision_matrix(factor.chol, mu))
+
+    def backward(upstream):
+      return upstream[..., tf.newaxis, tf.newaxis] * once_differentiable(gradient())
+
+    return -0.5 * squares + k * factor.log_det(), backward
+
+  return value(a)
+
+
+def precision_matrix(chol, mu):
+  """`mu @ mu.T + k inv(C @ C.T)`: `[..., d, d]`."""
+  k = tf.cast(tf.shape(mu)[-1], mu.dtype)
+  return tf.matmul(mu, mu, transpose_b=True) + k * inverse(chol)
+
+
+def cotangent_rows(a, b, mu, matrix):
+  """Rows of the gradient in feature space, `b @ mu.T - a @ matrix`, for any rows of a and b."""
+  return tf.matmul(b, mu, transpose_b=True) - tf.matmul(a, matrix)
+
+
+def map_and_log_det(a, b, phi, space):
+  """`theta = mu + S @ phi` and `log|det(S)|`, by one factor, with a closed-form gradient.
+
+  For a factor `L @ L.T = I + gram` of a Gram matrix, a cotangent `Lbar` of L becomes that of the
+  Gram matrix by
+
+  ```none
+  grambar + grambar.T = inv(L.T) @ (tril(Q) + tril(Q, -1).T) @ inv(L),   Q = L.T @ Lbar
+  ```
+
+  Here Lbar is a sum of outer products of vectors that `L.T` maps to ones already at hand, so that
+  Q has low rank and costs nothing; what is left are two triangular solves.
+
+  Args:
+    a: Scaled features `[..., n, d]`.
+    b: Scaled targets `[..., n, k]`.
+    phi: `[..., d, k]`.
+    space: `'feature'` or `'data'`.
+
+  Returns:
+    theta: `[..., d, k]`.
+    log_det: `[...]`.
+  """
+  backward = _data_backward if space == 'data' else _feature_backward
+
+  @tf.custom_gradient
+  def value(a, b, phi):
+    factor = factorization.make_factor(a, b, space)
+    theta = factor.forward(phi)
+
+    def gradient(theta_bar, log_det_bar):
+      bars = backward(factor, a, b, phi, theta, theta_bar, log_det_bar)
+      return [once_differentiable(bar) for bar in bars]
+
+    return (theta, factor.log_det()), gradient
+
+  return value(a, b, phi)
+
+
+def _feature_backward(factor, a, b, phi, theta, theta_bar, log_det_bar):
+  # theta = inv(C.T) @ phi + mu, mu = inv(G) @ a.T @ b.
+  del theta
+  chol = factor.chol
+  u = tf.linalg.triangular_solve(chol, theta_bar)  # inv(C) @ theta_bar         [..., d, k]
+  v = tf.linalg.triangular_solve(chol, u, adjoint=True)  # inv(G) @ theta_bar   [..., d, k]
+  mu = factor.mean()
+  av = tf.matmul(a, v)  # [..., n, k]
+  # Cbar = -inv(C.T) @ phi @ u.T, so Q = -phi @ u.T.
+  gram_bar = _gram_cotangent(chol, -tf.matmul(phi, u, transpose_b=True), log_det_bar)
+  a_bar = (
+    tf.matmul(b - tf.matmul(a, mu), v, transpose_b=True)
+    - tf.matmul(av, mu, transpose_b=True)
+    + tf.matmul(a, gram_bar)
+  )
+  return a_bar, av, u
+
+
+def _data_backward(factor, a, b, phi, theta, theta_bar, log_det_bar):
+  # theta = phi + a.T @ dual, dual = inv(L.T) @ w, w = s - q, s = inv(L) @ b,
+  # q = inv(I + L) @ a @ phi.
+  del b, theta
+  chol, plus = factor.chol, factor.chol_plus_identity
+  s = factor.shift  # [..., n, k]
+  q = tf.linalg.triangular_solve(plus, tf.matmul(a, phi))  # [..., n, k]
+  w = s - q
+  dual = tf.linalg.triangular_solve(chol, w, adjoint=True)
+  g = tf.linalg.triangular_solve(chol, tf.matmul(a, theta_bar))  # cotangent of w
+  z = -tf.linalg.triangular_solve(plus, g, adjoint=True)  # cotangent of a @ phi
+  b_bar = tf.linalg.triangular_solve(chol, g, adjoint=True)
+  # Lbar = -dual @ g.T - b_bar @ s.T - z @ q.T, and L.T maps dual to w, b_bar to g.
+  left = tf.concat([w, g, tf.matmul(chol, z, transpose_a=True)], axis=-1)
+  right = tf.concat([g, s, q], axis=-1)
+  gram_bar = _gram_cotangent(chol, -tf.matmul(left, right, transpose_b=True), log_det_bar)
+  a_bar = (
+    tf.matmul(dual, theta_bar, transpose_b=True)
+    + tf.matmul(z, phi, transpose_b=True)
+    + tf.matmul(gram_bar, a)
+  )
+  return a_bar, b_bar, theta_bar + tf.matmul(a, z, transpose_a=True)
+
+
+def _gram_cotangent(chol, q, log_det_bar):
+  """`inv(L.T) @ (tril(q) + tril(q, -1).T - log_det_bar I) @ inv(L)`: symmetric."""
+  lower = tf.linalg.band_part(q, -1, 0)
+  middle = lower + tf.linalg.matrix_transpose(lower)
+  diagonal = tf.linalg.diag_part(q) - log_det_bar[..., tf.newaxis]
+  middle = tf.linalg.set_diag(middle, diagonal)
+  half = tf.linalg.triangular_solve(chol, middle, adjoint=True)  # inv(L.T) @ middle
+  return tf.linalg.triangular_solve(chol, tf.linalg.matrix_transpose(half), adjoint=True)
+
+
+def inverse(chol):
+  """`inv(L @ L.T)`: `[..., m, m]`."""
+  identity = tf.eye(tf.shape(chol)[-1], batch_shape=tf.shape(chol)[:-2], dtype=chol.dtype)
+  return tf.linalg.cholesky_solve(chol, identity)
+
+
+def sum_squares(x):
+  """The sum of squares of each matrix: `[...]`."""
+  return tf.reduce_sum(tf.square(x), axis=[-2, -1])
+
+
+@tf.custom_gradient
+def once_differentiable(gradient):
+  """Refuses to be differentiated: what is kept from the first pass is taken as constant."""
+
+  def refuse(_):
+    raise ValueError(
+      'This density has a closed-form gradient, and no second derivatives. For those, '
+      'differentiate `Posterior.target_log_prob_fn` and `ReadoutReprior`.'
+    )
+
+  return tf.identity(gradient), refuse
