@@ -1,5 +1,6 @@
-"""Small posteriors that several tests share."""
+"""Small models and posteriors that several tests share."""
 
+import keras
 import numpy as np
 
 import tfp_reprior as tfr
@@ -18,3 +19,11 @@ def tiny_posterior(n=5, inputs=3, width=4, outputs=2, depth=1, bias=True, noise_
   )
   x, y = rng.normal(size=(n, inputs)), rng.normal(size=(n, outputs))
   return tfr.Posterior(model, x, y, noise_scale)
+
+
+def functional(input_shape, *layers):
+  """A functional model of one layer (or model) after the other."""
+  inputs = outputs = keras.Input(input_shape)
+  for layer in layers:
+    outputs = layer(outputs)
+  return keras.Model(inputs, outputs)

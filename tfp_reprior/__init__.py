@@ -1,6 +1,15 @@
 """Samples from the exact posterior of wide Bayesian neural networks, fast."""
 
-from tfp_reprior import bijectors, data, diagnostics, layers, likelihoods, mcmc, models
+from tfp_reprior import (
+  bijectors,
+  compilation,
+  data,
+  diagnostics,
+  layers,
+  likelihoods,
+  mcmc,
+  models,
+)
 from tfp_reprior.bijectors import CollapsedPosterior, ComposedPosterior, ReadoutReprior
 from tfp_reprior.posterior import Posterior
 from tfp_reprior.version import __version__
@@ -12,6 +21,7 @@ __all__ = [
   'ReadoutReprior',
   '__version__',
   'bijectors',
+  'compilation',
   'data',
   'diagnostics',
   'layers',

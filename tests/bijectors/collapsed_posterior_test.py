@@ -85,7 +85,9 @@ def test_chunks_equal_the_whole(chunk_size, chains, jit_compile):
   for grad, expected_grad in zip(grads, expected_grads, strict=True):
     np.testing.assert_allclose(grad, expected_grad, atol=1e-10)
   for part, expected_part in zip(
-    chunked.readout_mean(hidden), tfr.CollapsedPosterior(posterior).readout_mean(hidden), strict=True
+    chunked.readout_mean(hidden),
+    tfr.CollapsedPosterior(posterior).readout_mean(hidden),
+    strict=True,
   ):
     np.testing.assert_allclose(part, expected_part, atol=1e-10)
 

@@ -25,24 +25,26 @@ def _state(chains=(), dtype=np.float64, seed=0):
   return [tf.constant(rng.normal(size=s), dtype) for s in shapes]
 
 
-def _point(state, momentum):
+def _leapfrog(state, momentum, step_size, num_steps):
+  """Leapfrog without refreshment: zero damping."""
   log_prob, grads = integrators.value_and_gradients(_log_prob, state)
-  return integrators.PhasePoint(state, momentum, log_prob, grads)
+  settings = [[tf.constant(v, tf.float64)] * 2 for v in (step_size, 0.0)]
+  return integrators.leapfrog(
+    _log_prob, state, momentum, log_prob, grads, *settings, num_steps, seed=1
+  )
 
 
 @pytest.mark.parametrize('num_steps', [1, 7])
 def test_leapfrog_is_reversible(num_steps):
-  start = _point(_state((4,)), _state((4,), seed=1))
-  step_sizes = [tf.constant(0.1, tf.float64)] * 2
-  end, forth = integrators.leapfrog(_log_prob, start, step_sizes, num_steps)
-  turned = end._replace(momentum_parts=[-m for m in end.momentum_parts])
-  back, ratio = integrators.leapfrog(_log_prob, turned, step_sizes, num_steps)
-  for x0, x1 in zip(start.state_parts, back.state_parts, strict=True):
+  state, momentum = _state((4,)), _state((4,), seed=1)
+  end = _leapfrog(state, momentum, 0.1, num_steps)
+  back = _leapfrog(end.state_parts, [-m for m in end.momentum_parts], 0.1, num_steps)
+  for x0, x1 in zip(state, back.state_parts, strict=True):
     np.testing.assert_allclose(x0, x1, atol=1e-10)
-  for m0, m1 in zip(start.momentum_parts, back.momentum_parts, strict=True):
+  for m0, m1 in zip(momentum, back.momentum_parts, strict=True):
     np.testing.assert_allclose(m0, -m1, atol=1e-10)
-  np.testing.assert_allclose(forth, -ratio, atol=1e-10)
-  assert np.all(np.abs(forth) > 1e-6)
+  np.testing.assert_allclose(end.log_accept_ratio, -back.log_accept_ratio, atol=1e-10)
+  assert np.all(np.abs(end.log_accept_ratio) > 1e-6)
 
 
 def test_leapfrog_preserves_volume():
@@ -52,8 +54,7 @@ def test_leapfrog_preserves_volume():
     tape.watch(vector)
     pieces = tf.split(vector, [3, 4, 3, 4])
     parts = [tf.reshape(p, s) for p, s in zip(pieces, shapes, strict=True)]
-    start = _point(parts[:2], parts[2:])
-    end, _ = integrators.leapfrog(_log_prob, start, [tf.constant(0.2, tf.float64)] * 2, 2)
+    end = _leapfrog(parts[:2], parts[2:], 0.2, 2)
     outputs = tf.concat(
       [tf.reshape(p, [-1]) for p in [*end.state_parts, *end.momentum_parts]], axis=0
     )
@@ -66,17 +67,12 @@ def test_integrator_equals_hamiltonian_monte_carlo_of_tfp(num_steps):
   hmc = tfp.mcmc.HamiltonianMonteCarlo(_log_prob, step_size=0.3, num_leapfrog_steps=num_steps)
   _, results = hmc.one_step(state, hmc.bootstrap_results(state), seed=[1, 2])
   proposed = results.proposed_results
-  end, log_accept_ratio = integrators.leapfrog(
-    _log_prob,
-    _point(state, proposed.initial_momentum),
-    [tf.constant(0.3, tf.float64)] * 2,
-    num_steps,
-  )
+  end = _leapfrog(state, proposed.initial_momentum, 0.3, num_steps)
   for actual, expected in zip(end.state_parts, results.proposed_state, strict=True):
     np.testing.assert_allclose(actual, expected, atol=1e-10)
   for actual, expected in zip(end.momentum_parts, proposed.final_momentum, strict=True):
     np.testing.assert_allclose(actual, expected, atol=1e-10)
-  np.testing.assert_allclose(log_accept_ratio, results.log_accept_ratio, atol=1e-10)
+  np.testing.assert_allclose(end.log_accept_ratio, results.log_accept_ratio, atol=1e-10)
 
 
 def test_full_damping_with_one_step_has_the_acceptance_law_of_mala():
@@ -170,30 +166,53 @@ def test_single_tensor_states(num_chains):
   assert is_accepted.shape == [4, *shape[:-1]]
 
 
-def test_energy_change_in_float32_at_five_million_parameters():
-  # The same proposals in float32 and float64: a harmonic force and persistent momentum.
+@pytest.mark.parametrize('policy', ['auto', 'never'])
+def test_energy_error_in_float32_at_five_million_parameters(policy, compilation_policy):
+  # The same proposals in float32 and float64: a harmonic force.
+  compilation_policy(policy)
   size, eps = 5_000_000, 0.05
   rng = np.random.default_rng(0)
-  x, m = rng.normal(size=size), rng.normal(size=size)
+  x, m = rng.normal(size=size).astype(np.float32), rng.normal(size=size).astype(np.float32)
 
   def log_prob(x):
     return -0.5 * tf.reduce_sum(x**2 - 1.0)
 
   ratios, naive = {}, {}
   for dtype in (np.float32, np.float64):
-    state = [tf.constant(x.astype(np.float32), dtype)]
-    start = integrators.PhasePoint(
-      state, [tf.constant(m.astype(np.float32), dtype)], log_prob(*state), [-state[0]]
+    state, momentum = tf.constant(x, dtype), tf.constant(m, dtype)
+    settings = [[tf.constant(v, dtype)] for v in (eps, 0.0)]
+    end = integrators.leapfrog(
+      log_prob, [state], [momentum], log_prob(state), [-state], *settings, 1, seed=1
     )
-    end, ratio = integrators.leapfrog(log_prob, start, [tf.constant(eps, dtype)], 1)
-    ratios[dtype] = ratio.numpy()
-    sums = [tf.reduce_sum(p.momentum_parts[0] ** 2) / 2 for p in (start, end)]
-    uncentered = [-tf.reduce_sum(p.state_parts[0] ** 2) / 2 for p in (start, end)]
-    naive[dtype] = (uncentered[1] - sums[1] - (uncentered[0] - sums[0])).numpy()
-  assert abs(ratios[np.float64]) > 1e-3
-  np.testing.assert_allclose(ratios[np.float32], ratios[np.float64], atol=0.02)
-  # The difference of two sums is off by more than that: the test has the power to see it.
-  assert abs(naive[np.float32] - naive[np.float64]) > 0.05
+    ratios[dtype] = end.log_accept_ratio.numpy()
+    energies = [
+      tf.reduce_sum(x**2) / 2 + tf.reduce_sum(m**2) / 2
+      for x, m in [(state, momentum), (end.state_parts[0], end.momentum_parts[0])]
+    ]
+    naive[dtype] = (energies[0] - energies[1]).numpy()
+  np.testing.assert_allclose(naive[np.float64], ratios[np.float64], atol=1e-6)
+  assert abs(ratios[np.float64]) > 1e-2
+  np.testing.assert_allclose(ratios[np.float32], ratios[np.float64], atol=2e-3)
+  # The difference of two energies is off by far more: the test has the power to see it.
+  assert abs(naive[np.float32] - naive[np.float64]) > 0.02
+
+
+def test_fused_steps_equal_plain_ones(compilation_policy):
+  # Large enough to be fused; several chains, so that accepted and rejected ones are mixed.
+  def log_prob(x):
+    return -0.5 * tf.reduce_sum(x**2 - 1.0, axis=-1)
+
+  state = tf.constant(np.random.default_rng(0).normal(size=(6, 40_000)))
+  states = []
+  for policy in ('auto', 'never'):
+    compilation_policy(policy)
+    kernel = tfr.mcmc.UnderdampedLangevin(log_prob, 0.3, 0.3, num_leapfrog_steps=2)
+    new_state, results = kernel.one_step(state, kernel.bootstrap_results(state), seed=[1, 2])
+    new_state, results = kernel.one_step(new_state, results, seed=[3, 4])
+    states.append([new_state, results.momentum, results.log_accept_ratio])
+  assert 0 < np.mean(results.is_accepted) < 1
+  for fused, plain in zip(*states, strict=True):
+    np.testing.assert_allclose(fused, plain, atol=1e-8)
 
 
 @pytest.mark.parametrize('kernel_class', KERNELS)

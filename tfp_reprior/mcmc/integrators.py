@@ -1,27 +1,49 @@
-"""Integrators of Hamiltonian dynamics over lists of state parts."""
+"""Integrators of Hamiltonian dynamics over lists of state parts.
+
+One step is a half kick, a move, and a half kick:
+
+```none
+kick   momentum <- momentum + step_size/2 * grad log_prob(state)
+move   (state, momentum) <- exact flow of what log_prob leaves out
+kick   momentum <- momentum + step_size/2 * grad log_prob(state)
+```
+
+The energy error is summed from the kicks: a kick by `delta` that leads to `momentum` changes the
+kinetic energy by `sum((momentum - delta/2) * delta)`, and moves change nothing else than log_prob.
+All terms are small. The difference of two energies, each of the order of the number of
+parameters, would be lost in float32.
+
+The updates are written as single passes over the state, to be fused.
+"""
 
 from typing import NamedTuple
 
 import tensorflow as tf
 import tensorflow_probability as tfp
 
+from tfp_reprior import compilation
 from tfp_reprior.internal import parts as parts_lib
+from tfp_reprior.internal import random
 
 
-class PhasePoint(NamedTuple):
-  """A point of phase space, with the density there.
+class Trajectory(NamedTuple):
+  """Where an integrator ended, and what is needed to go back.
 
   Attributes:
-    state_parts: List of tensors `[*chains, *event]`.
-    momentum_parts: List of tensors of the same shapes.
-    log_prob: Value of the function that drives the momentum, `[*chains]`.
-    grads: Its gradients, a list of tensors of the shapes of the parts.
+    state_parts: The new state, a list of tensors `[*chains, *event]`.
+    momentum_parts: The new momentum, likewise.
+    log_prob: log_prob there, `[*chains]`.
+    grads: Its gradients, like the state.
+    log_accept_ratio: Minus the energy error, `[*chains]`.
+    kicked_parts: The momentum after the first half kick, like the state.
   """
 
   state_parts: list
   momentum_parts: list
   log_prob: tf.Tensor
   grads: list
+  log_accept_ratio: tf.Tensor
+  kicked_parts: list
 
 
 def value_and_gradients(log_prob_fn, state_parts):
@@ -33,61 +55,118 @@ def value_and_gradients(log_prob_fn, state_parts):
         'The log-density must depend on every state part by differentiable operations. Received: '
         f'a function without gradient for part {i} of shape {tuple(state_parts[i].shape)}'
       )
-  return log_prob, grads
+  return log_prob, list(grads)
 
 
-def leapfrog(log_prob_fn, start, step_sizes, num_steps):
-  """Integrates `H = -log_prob_fn(state) + |momentum|^2 / 2`.
+def drift(state, momentum, step_size):
+  """The move of leapfrog, for `H = -log_prob(state) + |momentum|^2 / 2`."""
+  return state + step_size * momentum, momentum
 
-  ```none
-  momentum <- momentum + step_size/2 * grad log_prob(state)
-  state    <- state + step_size * momentum
-  momentum <- momentum + step_size/2 * grad log_prob(state)
-  ```
+
+class Integrator:
+  """Kicks with one kind of move in between.
 
   Args:
-    log_prob_fn: Callable, takes the state parts, returns `[*chains]`.
-    start: A `PhasePoint`.
-    step_sizes: List of tensors that broadcast with the state parts.
-    num_steps: Number of steps, one evaluation of the gradient each.
-
-  Returns:
-    end: The `PhasePoint` reached.
-    log_accept_ratio: `H(start) - H(end)`, `[*chains]`.
+    move: Function of a state part, its momentum and its step size; returns the first two moved.
   """
 
-  def kick(momentum_parts, grads, fraction):
-    return [
-      m + fraction * eps * g for m, g, eps in zip(momentum_parts, grads, step_sizes, strict=True)
-    ]
+  def __init__(self, move):
+    def start(bits, momentum, damping, grads, state, step_sizes):
+      """Refreshes the momentum, gives it the first half kick, and moves."""
+      refreshed = [
+        tf.sqrt(1.0 - d) * m + tf.sqrt(d) * random.bits_to_normal(b, m.dtype)
+        for m, b, d in zip(momentum, bits, damping, strict=True)
+      ]
+      kicked = _kick(refreshed, grads, step_sizes, 0.5)
+      return kicked, *_move(state, kicked, step_sizes)
 
-  def drift_and_kick(step, point):
-    state = [
-      x + eps * m
-      for x, m, eps in zip(point.state_parts, point.momentum_parts, step_sizes, strict=True)
-    ]
-    log_prob, grads = value_and_gradients(log_prob_fn, state)
-    return step + 1, PhasePoint(state, kick(point.momentum_parts, grads, 1.0), log_prob, grads)
+    def proceed(state, momentum, grads, step_sizes, log_prob):
+      """A whole kick and a move. Returns also the work of the kick, `[*chains]`."""
+      kicked = _kick(momentum, grads, step_sizes, 1.0)
+      work = _work(kicked, grads, step_sizes, 1.0, log_prob)
+      return *_move(state, kicked, step_sizes), work
 
-  point = start._replace(momentum_parts=kick(start.momentum_parts, start.grads, 0.5))
-  if tf.get_static_value(num_steps) == 1:
-    _, point = drift_and_kick(0, point)
-  else:
-    _, point = tf.while_loop(
-      lambda step, _: step < num_steps, drift_and_kick, (tf.constant(0), point)
+    def finish(momentum, grads, kicked, start_grads, step_sizes, log_prob):
+      """The last half kick. Returns also the work of it and of the first one, `[*chains]`."""
+      end = _kick(momentum, grads, step_sizes, 0.5)
+      work = _work(kicked, start_grads, step_sizes, 0.5, log_prob)
+      return end, work + _work(end, grads, step_sizes, 0.5, log_prob)
+
+    def _move(state, momentum, step_sizes):
+      moved = [move(x, m, eps) for x, m, eps in zip(state, momentum, step_sizes, strict=True)]
+      return [x for x, _ in moved], [m for _, m in moved]
+
+    self._start = compilation.fuse(start)
+    self._proceed = compilation.fuse(proceed)
+    self._finish = compilation.fuse(finish)
+
+  def __call__(
+    self,
+    log_prob_fn,
+    state_parts,
+    momentum_parts,
+    log_prob,
+    grads,
+    step_sizes,
+    dampings,
+    num_steps,
+    seed,
+  ):
+    """Refreshes the momentum and integrates.
+
+    Args:
+      log_prob_fn: Callable, takes the state parts, returns `[*chains]`.
+      state_parts: List of tensors `[*chains, *event]`.
+      momentum_parts: Likewise, before refreshment.
+      log_prob: `log_prob_fn(*state_parts)`.
+      grads: Its gradients.
+      step_sizes: List of tensors that broadcast with the state parts.
+      dampings: List of tensors that broadcast with the state parts, in [0, 1].
+      num_steps: Number of steps, one evaluation of the gradient each.
+      seed: A seed of TFP.
+
+    Returns:
+      A `Trajectory`.
+    """
+    seeds = random.split_seed(seed, n=len(state_parts))
+    bits = [
+      random.random_bits(tf.shape(x), x.dtype, s) for x, s in zip(state_parts, seeds, strict=True)
+    ]
+    for b, x in zip(bits, state_parts, strict=True):
+      b.set_shape(x.shape)
+    kicked, state, momentum = self._start(
+      bits, momentum_parts, dampings, grads, state_parts, step_sizes
     )
-  end = point._replace(momentum_parts=kick(point.momentum_parts, point.grads, -0.5))
-  return end, end.log_prob - start.log_prob - kinetic_energy_change(start, end)
+    new_log_prob, new_grads = value_and_gradients(log_prob_fn, state)
+    work = tf.zeros_like(log_prob)
+
+    def step(i, state, momentum, _, new_grads, work):
+      state, momentum, kick_work = self._proceed(state, momentum, new_grads, step_sizes, log_prob)
+      new_log_prob, new_grads = value_and_gradients(log_prob_fn, state)
+      return i + 1, state, momentum, new_log_prob, new_grads, work + kick_work
+
+    if tf.get_static_value(num_steps) != 1:
+      _, state, momentum, new_log_prob, new_grads, work = tf.while_loop(
+        lambda i, *_: i < num_steps,
+        step,
+        (tf.constant(1), state, momentum, new_log_prob, new_grads, work),
+      )
+    momentum, kick_work = self._finish(momentum, new_grads, kicked, grads, step_sizes, log_prob)
+    log_accept_ratio = new_log_prob - log_prob - (work + kick_work)
+    return Trajectory(state, momentum, new_log_prob, new_grads, log_accept_ratio, kicked)
 
 
-def kinetic_energy_change(start, end):
-  """`(|end.momentum|^2 - |start.momentum|^2) / 2`, `[*chains]`.
+def _kick(momentum, grads, step_sizes, fraction):
+  return [m + (fraction * eps) * g for m, g, eps in zip(momentum, grads, step_sizes, strict=True)]
 
-  Summed as the product of difference and mean: the terms are small, while the difference of the
-  two sums, each of the order of the number of parameters, would be lost in float32.
-  """
-  chain_ndims = start.log_prob.shape.rank
-  return sum(
-    parts_lib.sum_events((m1 - m0) * (0.5 * (m1 + m0)), chain_ndims)
-    for m0, m1 in zip(start.momentum_parts, end.momentum_parts, strict=True)
-  )
+
+def _work(kicked, grads, step_sizes, fraction, log_prob):
+  """The kinetic energy gained by a kick that led to `kicked`, `[*chains]`."""
+  work = tf.zeros_like(log_prob)
+  for m, g, eps in zip(kicked, grads, step_sizes, strict=True):
+    delta = (fraction * eps) * g
+    work += parts_lib.sum_events((m - 0.5 * delta) * delta, log_prob.shape.rank)
+  return work
+
+
+leapfrog = Integrator(drift)

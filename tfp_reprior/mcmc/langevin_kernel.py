@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 import tensorflow_probability as tfp
 
+from tfp_reprior import compilation
 from tfp_reprior.internal import checks, random
 from tfp_reprior.internal import parts as parts_lib
 from tfp_reprior.mcmc import integrators
@@ -65,9 +66,15 @@ class LangevinKernel(tfp.mcmc.TransitionKernel):
     self._log_prob_fn = log_prob_fn
     self._parameters = parameters
 
+  @property
   @abc.abstractmethod
-  def _integrate(self, start, step_sizes):
-    """Returns the `PhasePoint` reached and the log acceptance ratio `[*chains]`."""
+  def _integrator(self):
+    """The `Integrator`."""
+
+  @property
+  @abc.abstractmethod
+  def _num_steps(self):
+    """The number of its steps, one evaluation of the gradient each."""
 
   @property
   def parameters(self):
@@ -108,26 +115,33 @@ class LangevinKernel(tfp.mcmc.TransitionKernel):
       results = previous_kernel_results
       noise_seed, accept_seed = random.split_seed(seed, n=2)
       state_parts = [tf.convert_to_tensor(p) for p in parts_lib.to_list(current_state)]
-      start = integrators.PhasePoint(
+      step_sizes = per_part(results.step_size, state_parts)
+      end = self._integrator(
+        self._log_prob_fn,
         state_parts,
-        refresh(parts_lib.to_list(results.momentum), results.damping, noise_seed),
+        parts_lib.to_list(results.momentum),
         results.target_log_prob,
         results.grads_target_log_prob,
+        step_sizes,
+        per_part(results.damping, state_parts),
+        self._num_steps,
+        noise_seed,
       )
-      end, log_accept_ratio = self._integrate(start, per_part(results.step_size, state_parts))
+      new = (end.state_parts, end.momentum_parts, end.log_prob, end.grads)
       if self.is_calibrated:
-        is_accepted = accept(log_accept_ratio, accept_seed)
-        flipped = start._replace(momentum_parts=[-m for m in start.momentum_parts])
-        end = choose(is_accepted, end, flipped)
+        is_accepted = accept(end.log_accept_ratio, accept_seed)
+        old = (state_parts, results.target_log_prob, results.grads_target_log_prob)
+        new = choose(is_accepted, new, old, end.kicked_parts, step_sizes)
       else:
-        is_accepted = tf.ones_like(log_accept_ratio, tf.bool)
-      return parts_lib.like(current_state, end.state_parts), LangevinResults(
-        momentum=parts_lib.like(current_state, end.momentum_parts),
-        target_log_prob=end.log_prob,
-        grads_target_log_prob=end.grads,
+        is_accepted = tf.ones_like(end.log_accept_ratio, tf.bool)
+      state_parts, momentum_parts, log_prob, grads = new
+      return parts_lib.like(current_state, state_parts), LangevinResults(
+        momentum=parts_lib.like(current_state, momentum_parts),
+        target_log_prob=log_prob,
+        grads_target_log_prob=grads,
         step_size=results.step_size,
         damping=_convert(self.damping, state_parts[0].dtype),
-        log_accept_ratio=log_accept_ratio,
+        log_accept_ratio=end.log_accept_ratio,
         is_accepted=is_accepted,
       )
 
@@ -144,17 +158,6 @@ def per_part(value, parts):
   return [tf.cast(v, p.dtype) for v, p in zip(values, parts, strict=True)]
 
 
-def refresh(momentum_parts, damping, seed):
-  """`sqrt(1 - damping) * momentum + sqrt(damping) * N(0, I)`."""
-  noise_parts = random.normal_parts(
-    [tf.shape(m) for m in momentum_parts], momentum_parts[0].dtype, seed
-  )
-  return [
-    tf.sqrt(1.0 - d) * m + tf.sqrt(d) * xi
-    for m, xi, d in zip(momentum_parts, noise_parts, per_part(damping, momentum_parts), strict=True)
-  ]
-
-
 def accept(log_accept_ratio, seed):
   """Whether each chain accepts, `[*chains]`. A proposal of unknown energy (NaN) is rejected."""
   dtype = log_accept_ratio.dtype
@@ -162,13 +165,43 @@ def accept(log_accept_ratio, seed):
   return tf.math.log(u) < log_accept_ratio  # false for NaN
 
 
-def choose(is_accepted, accepted, rejected):
-  """Chooses, chain by chain, between two phase points."""
-  return integrators.PhasePoint(
-    parts_lib.select(is_accepted, accepted.state_parts, rejected.state_parts),
-    parts_lib.select(is_accepted, accepted.momentum_parts, rejected.momentum_parts),
-    tf.where(is_accepted, accepted.log_prob, rejected.log_prob),
-    parts_lib.select(is_accepted, accepted.grads, rejected.grads),
+def choose(is_accepted, new, old, kicked_parts, step_sizes):
+  """Chooses, chain by chain, between the new point and the old one with its momentum turned.
+
+  Args:
+    is_accepted: `[*chains]`.
+    new: Tuple of state parts, momentum parts, log_prob and grads.
+    old: Tuple of state parts, log_prob and grads.
+    kicked_parts: The old momentum after the first half kick, which is taken back here.
+    step_sizes: List of tensors.
+
+  Returns:
+    A tuple like `new`.
+  """
+  if is_accepted.shape.rank == 0:  # one chain: nothing to mix, and mostly nothing to compute
+
+    def turned():
+      state_parts, log_prob, grads = old
+      return state_parts, turn(kicked_parts, grads, step_sizes), log_prob, grads
+
+    return tf.cond(is_accepted, lambda: new, turned)
+  return _mix(is_accepted, new, old, kicked_parts, step_sizes)
+
+
+def turn(kicked_parts, grads, step_sizes):
+  """Takes a half kick back, and turns the momentum around."""
+  return [(0.5 * eps) * g - m for m, g, eps in zip(kicked_parts, grads, step_sizes, strict=True)]
+
+
+@compilation.fuse
+def _mix(is_accepted, new, old, kicked_parts, step_sizes):
+  old_state, old_log_prob, old_grads = old
+  state, momentum, log_prob, grads = new
+  return (
+    parts_lib.select(is_accepted, state, old_state),
+    parts_lib.select(is_accepted, momentum, turn(kicked_parts, old_grads, step_sizes)),
+    tf.where(is_accepted, log_prob, old_log_prob),
+    parts_lib.select(is_accepted, grads, old_grads),
   )
 
 

@@ -29,8 +29,13 @@ class _UnderdampedLangevin(langevin_kernel.LangevinKernel):
   def num_leapfrog_steps(self):
     return self._parameters['num_leapfrog_steps']
 
-  def _integrate(self, start, step_sizes):
-    return integrators.leapfrog(self._log_prob_fn, start, step_sizes, self.num_leapfrog_steps)
+  @property
+  def _integrator(self):
+    return integrators.leapfrog
+
+  @property
+  def _num_steps(self):
+    return self.num_leapfrog_steps
 
 
 class UnderdampedLangevin(_UnderdampedLangevin):

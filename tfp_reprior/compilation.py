@@ -1,0 +1,76 @@
+"""What is compiled by XLA, and what is not: the one place that decides.
+
+On a GPU or TPU everything should be compiled. On a CPU it should not: Cholesky factors are 2 to 10
+times slower in XLA, while matrix products cost the same either way. What does pay on a CPU is to
+compile the updates of large states, chains of elementwise operations that XLA runs in one pass
+over memory; this package does that by itself (`fuse`).
+
+```python
+import tfp_reprior as tfr
+
+tfr.compilation.set_policy('never')  # no XLA at all, for example to debug
+tfr.compilation.set_policy('auto')  # the default
+```
+"""
+
+import functools
+import math
+
+import tensorflow as tf
+
+from tfp_reprior.internal import checks
+
+POLICIES = ('auto', 'always', 'never')
+
+# Number of elements from which on one pass over memory is worth a compilation.
+_WORTH_FUSING = 2**17
+
+_policy = 'auto'
+
+
+def set_policy(policy):
+  """Sets what is compiled, for functions traced from now on.
+
+  Args:
+    policy: `'auto'`, as above; `'always'`, everything, on a CPU too; `'never'`, nothing.
+  """
+  global _policy
+  _policy = checks.one_of('policy', policy, POLICIES)
+
+
+def get_policy():
+  """The policy in force."""
+  return _policy
+
+
+def compiles_everything():
+  """Whether `function` compiles: on accelerators, unless the policy says otherwise."""
+  has_accelerator = any(d.device_type != 'CPU' for d in tf.config.list_logical_devices())
+  return _policy == 'always' or (_policy == 'auto' and has_accelerator)
+
+
+def function(fn):
+  """`tf.function`, compiled if `compiles_everything`: for whole sampling loops."""
+  return tf.function(fn, autograph=False, jit_compile=compiles_everything())
+
+
+def fuse(fn):
+  """Compiles an elementwise function of (lists of) tensors, for large arguments.
+
+  Args:
+    fn: A function whose arguments are all tensors or structures of tensors. It is traced once for
+      each signature, so it must not depend on anything else.
+
+  Returns:
+    A function with the same arguments and results.
+  """
+  compiled = tf.function(fn, autograph=False, jit_compile=True)
+
+  @functools.wraps(fn)
+  def call(*arguments):
+    sizes = [t.shape.num_elements() or 0 for t in tf.nest.flatten(arguments)]
+    if _policy == 'never' or math.fsum(sizes) < _WORTH_FUSING:
+      return fn(*arguments)
+    return compiled(*arguments)
+
+  return call
