@@ -136,12 +136,13 @@ def test_more_data_than_there_are_cannot_be_loaded(name, size):
 
 
 @pytest.mark.parametrize(
-  'labels, shape, low, high', [([0, 3], (2,), 0, 3), ([-1, 2], (2,), -1, 2), ([[0]], (1, 1), 0, 0)]
+  'labels, shape, shown',
+  [([0, 3], (2,), '[0 3]'), ([-1, 2], (2,), '[-1  2]'), ([[0]], (1, 1), '[[0]]')],
 )
-def test_labels_must_be_a_vector_of_classes(labels, shape, low, high):
+def test_labels_must_be_a_vector_of_classes(labels, shape, shown):
   message = (
-    '`labels` must be a vector of integers from 0 to 2. Received: labels of shape '
-    f'{shape} from {low} to {high}'
+    '`labels` must be a vector of integers from 0 to 2. Received: labels of dtype int64 and shape '
+    f'{shape}, {shown}'
   )
   with _refuses(message):
     tfr.data.centered_one_hot(labels, 3)

@@ -100,8 +100,8 @@ def _autoregressive(rho, num_draws, num_chains, seed):
 @pytest.mark.parametrize('rho', [0.0, 0.5, 0.9])
 def test_effective_sample_size_of_an_autoregressive_chain(rho):
   # s (1 - rho) / (1 + rho). By Sokal's formula the relative error for one chain is about
-  # sqrt(2 (2 m + 1) / s) for m lags, here 0.1 (m = 50 for rho = 0.9), of the mean of 64 chains
-  # 1.3 %; the cut at the first negative autocorrelation keeps noise, another 1 to 3 %.
+  # sqrt(2 (2 m + 1) / s) for m lags, here 0.1 (m = 50 for rho = 0.9), so 1.3 % for the mean of 64
+  # chains; the cut at the first negative autocorrelation keeps some noise, another 1 %.
   s = 20_000
   ess = tfr.diagnostics.effective_sample_size(_autoregressive(rho, s, 64, seed=1)).numpy()
   assert ess.shape == (64,)

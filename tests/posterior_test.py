@@ -71,7 +71,7 @@ def test_gradient_is_that_of_central_differences(bias):
 
 
 def test_float32_resolves_differences_of_log_prior_at_five_million_weights():
-  # Two nearby draws differ by about 250 in the log-density. Centered, the value is about 2000,
+  # Two nearby draws differ by about 250 in the log-density. Centered, its values are about 2000,
   # where float32 resolves 1e-4; without it, 2.5 million, where it resolves 0.25.
   model = tfr.models.fcn((2000,), 1, width=1000, depth=4, dtype='float32')
   posterior = tfr.Posterior(model, np.zeros([1, 2000]), np.zeros([1, 1]))
@@ -80,13 +80,14 @@ def test_float32_resolves_differences_of_log_prior_at_five_million_weights():
   centered, uncentered = [], []
   for theta, noise in zip(draws[:-1], draws[1:], strict=True):
     moved = [t + 0.01 * e for t, e in zip(theta, noise, strict=True)]
-    exact = -0.5 * sum(
-      np.sum((b.numpy().astype(np.float64) - a) * (b.numpy().astype(np.float64) + a))
-      for a, b in zip(theta, moved, strict=True)
-    )
+    exact = 0.0
+    for part, moved_part in zip(theta, moved, strict=True):
+      a, b = (p.numpy().astype(np.float64) for p in (part, moved_part))
+      exact -= 0.5 * np.sum((b - a) * (b + a))
     naive = [-0.5 * sum(tf.reduce_sum(tf.square(p)) for p in parts) for parts in (theta, moved)]
-    centered.append(posterior.log_prior(*moved) - posterior.log_prior(*theta) - exact)
-    uncentered.append(naive[1] - naive[0] - exact)
+    difference = posterior.log_prior(*moved) - posterior.log_prior(*theta)
+    centered.append(difference.numpy() - exact)
+    uncentered.append((naive[1] - naive[0]).numpy() - exact)
   assert abs(exact) > 100
   assert np.max(np.abs(centered)) < 5e-3
   assert np.max(np.abs(uncentered)) > 5e-2
@@ -225,8 +226,8 @@ def test_data_must_be_finite(name, bad):
   data[name][1, 0] = data[name][3, 1] = bad
   shape = data[name].shape
   message = (
-    f'`{name}` must be finite. Received: {name} of shape {shape} with 2 entries that are NaN or '
-    'infinite'
+    f'`{name}` must be finite. Received: {name} of shape {shape} with 2 entries that are NaN, '
+    'infinite, or too large for float32'
   )
   with _refuses(message):
     tfr.Posterior(_model(), **data)

@@ -66,15 +66,18 @@ def load(name, num_train, num_test, seed=0):
 def standardize(train, test):
   """Subtracts the mean of `train` and divides by its deviation, one number each, as float32."""
   mean, std = np.mean(train), np.std(train)
+  if not std > 0:
+    raise ValueError(f'`train` must not be constant. Received: {np.size(train)} times {mean}')
   return tuple(((a - mean) / std).astype(np.float32) for a in (train, test))
 
 
 def centered_one_hot(labels, num_classes):
   """One-hot vectors minus `1 / num_classes`, so that they sum to zero: `[n, num_classes]`."""
   labels = np.asarray(labels)
-  if labels.ndim != 1 or labels.size and not (0 <= labels.min() <= labels.max() < num_classes):
+  is_vector = labels.ndim == 1 and np.issubdtype(labels.dtype, np.integer)
+  if not is_vector or not np.all((labels >= 0) & (labels < num_classes)):
     raise ValueError(
       f'`labels` must be a vector of integers from 0 to {num_classes - 1}. Received: labels of '
-      f'shape {labels.shape} from {labels.min(initial=0)} to {labels.max(initial=0)}'
+      f'dtype {labels.dtype} and shape {labels.shape}, {labels}'
     )
   return (np.eye(num_classes)[labels] - 1 / num_classes).astype(np.float32)

@@ -48,6 +48,7 @@ class RandomProjections:
     for part, shape, w in zip(
       parts_lib.to_list(parts), self._event_shapes, self._directions, strict=True
     ):
+      part = tf.convert_to_tensor(part)
       leading = tf.shape(part)[: part.shape.rank - len(shape)]
       flat = tf.reshape(part, tf.concat([leading, [w.shape[0]]], axis=0))
       total += tf.linalg.matvec(w, flat, transpose_a=True)

@@ -36,6 +36,7 @@ class Gaussian:
     Returns:
       `[...]`.
     """
+    outputs, targets = tf.convert_to_tensor(outputs), tf.convert_to_tensor(targets)
     residuals = (targets - outputs) / self.noise_scale
     log_scale = targets.shape.num_elements() * (
       math.log(self.noise_scale) + math.log(2 * math.pi) / 2

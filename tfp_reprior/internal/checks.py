@@ -64,11 +64,12 @@ def finite_floats(name, value, dtype):
       f'`{name}` must hold floating point numbers: standardize inputs, center one-hot targets '
       f'(see `tfp_reprior.data`). Received: {name} of dtype {source.name}'
     )
+  value = tf.cast(value, dtype)
   known = static_value(value)
   if known is not None and not np.all(np.isfinite(known)):
     bad = int(np.size(known) - np.count_nonzero(np.isfinite(known)))
     raise ValueError(
       f'`{name}` must be finite. Received: {name} of shape {known.shape} with {bad} entries that '
-      'are NaN or infinite'
+      f'are NaN, infinite, or too large for {tf.as_dtype(dtype).name}'
     )
-  return tf.cast(value, dtype)
+  return value

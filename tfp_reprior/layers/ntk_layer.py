@@ -35,10 +35,15 @@ class NTKLayer(keras.layers.Layer):
 
   def add_kernel_and_bias(self, kernel_shape):
     """Creates `kernel` with the outputs as its last dimension, and `bias` if there is one."""
-    standard_normal = keras.initializers.RandomNormal(stddev=1.0)
-    self.kernel = self.add_weight(shape=kernel_shape, initializer=standard_normal, name='kernel')
+
+    def standard_normal():  # a new one each: an initializer draws the same numbers every time
+      return keras.initializers.RandomNormal(stddev=1.0)
+
+    self.kernel = self.add_weight(shape=kernel_shape, initializer=standard_normal(), name='kernel')
     if self.bias_std > 0:
-      self.bias = self.add_weight(shape=kernel_shape[-1:], initializer=standard_normal, name='bias')
+      self.bias = self.add_weight(
+        shape=kernel_shape[-1:], initializer=standard_normal(), name='bias'
+      )
 
   @property
   def kernel_scale(self):

@@ -8,10 +8,10 @@ move   (state, momentum) <- exact flow of what log_prob leaves out
 kick   momentum <- momentum + step_size/2 * grad log_prob(state)
 ```
 
-The energy error is summed from the kicks: a kick by `delta` that leads to `momentum` changes the
-kinetic energy by `sum((momentum - delta/2) * delta)`, and moves change nothing else than log_prob.
-All terms are small. The difference of two energies, each of the order of the number of
-parameters, would be lost in float32.
+The energy error is summed from the kicks: a kick by `delta` does the work `sum(delta * (momentum +
+delta/2))`, with the momentum before it, and moves change log_prob only. All terms are small. The
+difference of two energies, each of the order of the number of parameters, would be lost in
+float32.
 
 The updates are written as single passes over the state, to be fused.
 """
@@ -68,9 +68,11 @@ class Integrator:
 
   Args:
     move: Function of a state part, its momentum and its step size; returns the first two moved.
+    keeps_momentum: Whether moves do not change the momentum. Then the work of all kicks is the
+      change of kinetic energy, and need not be summed after every kick.
   """
 
-  def __init__(self, move):
+  def __init__(self, move, keeps_momentum):
     def start(bits, momentum, damping, grads, state, step_sizes):
       """Refreshes the momentum, gives it the first half kick, and moves."""
       refreshed = [
@@ -83,14 +85,27 @@ class Integrator:
     def proceed(state, momentum, grads, step_sizes, log_prob):
       """A whole kick and a move. Returns also the work of the kick, `[*chains]`."""
       kicked = _kick(momentum, grads, step_sizes, 1.0)
-      work = _work(kicked, grads, step_sizes, 1.0, log_prob)
+      work = tf.zeros_like(log_prob)
+      if not keeps_momentum:
+        works = [
+          (eps * g) * (m + (0.5 * eps) * g)
+          for m, g, eps in zip(momentum, grads, step_sizes, strict=True)
+        ]
+        work = _sum(works, log_prob)
       return *_move(state, kicked, step_sizes), work
 
     def finish(momentum, grads, kicked, start_grads, step_sizes, log_prob):
-      """The last half kick. Returns also the work of it and of the first one, `[*chains]`."""
-      end = _kick(momentum, grads, step_sizes, 0.5)
-      work = _work(kicked, start_grads, step_sizes, 0.5, log_prob)
-      return end, work + _work(end, grads, step_sizes, 0.5, log_prob)
+      """The last half kick. Returns also the work left to count, `[*chains]`."""
+      works = []  # a single sum for both half kicks, because each sum is a pass over memory
+      for m0, m1, g0, g1, eps in zip(kicked, momentum, start_grads, grads, step_sizes, strict=True):
+        half = 0.5 * eps
+        if keeps_momentum:
+          # All kicks at once: (end - begin) * (end + begin) / 2.
+          difference = (m1 - m0) + half * (g0 + g1)
+          works.append(difference * ((m0 - half * g0) + 0.5 * difference))
+        else:
+          works.append(half * (g0 * (m0 - 0.5 * half * g0) + g1 * (m1 + 0.5 * half * g1)))
+      return _kick(momentum, grads, step_sizes, 0.5), _sum(works, log_prob)
 
     def _move(state, momentum, step_sizes):
       moved = [move(x, m, eps) for x, m, eps in zip(state, momentum, step_sizes, strict=True)]
@@ -160,13 +175,9 @@ def _kick(momentum, grads, step_sizes, fraction):
   return [m + (fraction * eps) * g for m, g, eps in zip(momentum, grads, step_sizes, strict=True)]
 
 
-def _work(kicked, grads, step_sizes, fraction, log_prob):
-  """The kinetic energy gained by a kick that led to `kicked`, `[*chains]`."""
-  work = tf.zeros_like(log_prob)
-  for m, g, eps in zip(kicked, grads, step_sizes, strict=True):
-    delta = (fraction * eps) * g
-    work += parts_lib.sum_events((m - 0.5 * delta) * delta, log_prob.shape.rank)
-  return work
+def _sum(terms, log_prob):
+  """Sums lists of parts `[*chains, *event]` over parts and events: `[*chains]`."""
+  return sum(parts_lib.sum_events(t, log_prob.shape.rank) for t in terms)
 
 
-leapfrog = Integrator(drift)
+leapfrog = Integrator(drift, keeps_momentum=True)

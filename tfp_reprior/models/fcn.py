@@ -57,7 +57,10 @@ def fcn(
   """
   if not isinstance(input_shape, (list, tuple)):
     raise ValueError(f'`input_shape` must be a tuple. Received: input_shape={input_shape!r}')
-  checks.positive_integer('depth', depth)
+  for argument, value in [('num_outputs', num_outputs), ('width', width), ('depth', depth)]:
+    checks.positive_integer(argument, value)
+  checks.positive('readout_weight_std', readout_weight_std)
+  checks.non_negative('readout_bias_std', readout_bias_std)
   inputs = keras.Input(tuple(input_shape), dtype=dtype, name='inputs')
   h = keras.layers.Flatten(dtype=dtype)(inputs) if len(input_shape) != 1 else inputs
   for i in range(depth):

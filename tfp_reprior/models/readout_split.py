@@ -1,6 +1,7 @@
 """The split of a Keras model at its linear readout."""
 
 import math
+import numbers
 
 import keras
 import tensorflow as tf
@@ -127,7 +128,7 @@ class ReadoutSplit:
     h = self._embedding(values, x)  # [*chains, n, width]
     psi = self._feature_scales[0] * h
     if self.has_bias:
-      column = tf.fill(tf.shape(psi[..., :1]), tf.cast(self._feature_scales[1], psi.dtype))
+      column = tf.fill(tf.shape(psi[..., :1]), tf.constant(self._feature_scales[1], psi.dtype))
       psi = tf.concat([psi, column], axis=-1)
     return psi  # [*chains, n, d]
 
@@ -155,7 +156,7 @@ class ReadoutSplit:
     Returns:
       List of tensors `[*sample_shape, *event_shape]`.
     """
-    chains = (sample_shape,) if isinstance(sample_shape, int) else tuple(sample_shape)
+    chains = (sample_shape,) if isinstance(sample_shape, numbers.Integral) else tuple(sample_shape)
     return random.normal_parts([chains + s for s in self.event_shapes], self.dtype, seed)
 
   def assign(self, parts):
@@ -295,8 +296,10 @@ def _check_state(model, embedding, readout):
       'then those of the readout. Received: '
       f'{[v.path for v in model.trainable_variables]}'
     )
-  layers = [layer for layer in _leaves(model) if layer.trainable_variables]
-  dtypes = sorted({v.dtype for v in expected} | {layer.compute_dtype for layer in layers})
+  layers = [layer for layer in _leaves(model) if not isinstance(layer, keras.layers.InputLayer)]
+  dtypes = {v.dtype for v in expected} | {layer.compute_dtype for layer in layers}
+  dtypes |= {i.dtype for i in model.inputs if tf.as_dtype(i.dtype).is_floating}
+  dtypes = sorted(dtypes)
   if dtypes not in (['float32'], ['float64']):
     raise ValueError(
       'The model must be float32 or float64 throughout (set the dtype policy of its layers). '

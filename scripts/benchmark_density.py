@@ -1,0 +1,99 @@
+"""Times value and gradient of the posterior density: standard, composed, collapsed.
+
+All contestants run in turn in one process on the same network (3072 inputs, as CIFAR-10, 10
+outputs, three hidden layers) and the same data, which are random: time does not depend on them.
+Prints a table and, with --json, writes the figures to a file.
+"""
+
+import json
+import pathlib
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_probability as tfp
+from absl import app, flags
+
+import tfp_reprior as tfr
+from tfp_reprior.internal import timing
+
+_WIDTHS = flags.DEFINE_list('widths', ['64', '256', '512', '1024'], 'Widths of the network.')
+_NUMS_DATA = flags.DEFINE_list('nums_data', ['64', '256', '1024'], 'Numbers of data.')
+_NUMS_CHAINS = flags.DEFINE_list('nums_chains', ['1', '4'], 'Numbers of chains; 1 has no axis.')
+_NUM_ROUNDS = flags.DEFINE_integer('num_rounds', 15, 'Rounds of which the median is taken.', 1)
+_JSON = flags.DEFINE_string('json', None, 'File to write the figures to.')
+
+
+def contestants(posterior, num_chains):
+  """The ways to a value and a gradient, as functions without arguments."""
+  phi = posterior.sample_prior(() if num_chains == 1 else num_chains, seed=1)
+  reprior = posterior.reprior()
+
+  def bijector_fn(*parts):  # as `tfp.mcmc.TransformedTransitionKernel` computes it
+    parts = [tf.identity(p) for p in parts]
+    value = posterior.target_log_prob_fn(*reprior.forward(parts))
+    return value + reprior.forward_log_det_jacobian(parts)
+
+  def autodiff_fn(*parts):  # the same, but forward and log-determinant share nothing
+    value = posterior.target_log_prob_fn(*reprior.forward([tf.identity(p) for p in parts]))
+    return value + reprior.forward_log_det_jacobian([tf.identity(p) for p in parts])
+
+  targets = {
+    'standard': posterior.target_log_prob_fn,
+    'autodiff': autodiff_fn,
+    'bijector': bijector_fn,
+    'composed': tfr.ComposedPosterior(posterior).target_log_prob_fn,
+    'collapsed': tfr.CollapsedPosterior(posterior).target_log_prob_fn,
+  }
+
+  def evaluation(target):
+    function = tfr.compilation.function(lambda *p: tfp.math.value_and_gradient(target, p))
+    return lambda: function(*phi)
+
+  return {name: evaluation(target) for name, target in targets.items()}
+
+
+def gflop(posterior, num_chains):
+  """Of the network alone: forward, gradient of weights, and of all inputs but the first."""
+  n = posterior.x.shape[0]
+  products = [s for s in posterior.split.event_shapes if len(s) == 2]
+  total = sum(6 * n * a * b for a, b in products) - 2 * n * products[0][0] * products[0][1]
+  return 1e-9 * total * num_chains
+
+
+def main(argv):
+  if len(argv) > 1:
+    raise app.UsageError(f'Unknown arguments: {argv[1:]}')
+  tfr.compilation.keep_freed_memory()
+  facts = timing.machine_facts()
+  print(facts)
+  rows = []
+  for width in map(int, _WIDTHS.value):
+    for num_data in map(int, _NUMS_DATA.value):
+      rng = np.random.default_rng(0)
+      x = rng.normal(size=(num_data, 3072)).astype(np.float32)
+      y = rng.normal(size=(num_data, 10)).astype(np.float32)
+      posterior = tfr.Posterior(tfr.models.fcn((3072,), 10, width), x, y)
+      for num_chains in map(int, _NUMS_CHAINS.value):
+        seconds = timing.alternate(contestants(posterior, num_chains), _NUM_ROUNDS.value)
+        work = gflop(posterior, num_chains)
+        rows.append(
+          {
+            'width': width,
+            'n': num_data,
+            'chains': num_chains,
+            **{f'{name} ms': 1000 * s for name, s in seconds.items()},
+            'collapsed / standard': seconds['collapsed'] / seconds['standard'],
+            'autodiff / collapsed': seconds['autodiff'] / seconds['collapsed'],
+            'bijector / collapsed': seconds['bijector'] / seconds['collapsed'],
+            'standard GFLOP/s': work / seconds['standard'],
+            'collapsed GFLOP/s': work / seconds['collapsed'],
+          }
+        )
+        print(timing.table(rows[-1:]).splitlines()[-1], flush=True)
+  print('\n' + timing.table(rows))
+  if _JSON.value:
+    pathlib.Path(_JSON.value).write_text(json.dumps({'machine': facts, 'rows': rows}, indent=1))
+
+
+if __name__ == '__main__':
+  app.run(main)

@@ -1,0 +1,107 @@
+"""Peak memory of value and gradient against the number of data, whole and in chunks.
+
+Each measurement runs in a process of its own. The peak is that of evaluating the gradient three
+times, after data, weights and the traced function are there.
+"""
+
+import gc
+import subprocess
+import sys
+
+import numpy as np
+import tensorflow_probability as tfp
+from absl import app, flags
+
+import tfp_reprior as tfr
+from tfp_reprior.internal import timing
+
+_WIDTH = flags.DEFINE_integer('width', 512, 'Width of the network.', 1)
+_NUMS_DATA = flags.DEFINE_list('nums_data', ['1024', '10240'], 'Numbers of data.')
+_CHUNK_SIZES = flags.DEFINE_list('chunk_sizes', ['0', '256'], 'Sizes of chunks; 0 for the whole.')
+_DATA_DIR = flags.DEFINE_string('data_dir', None, 'Of TFDS, with cifar10; else random data.')
+_MEASURE = flags.DEFINE_string('measure', None, 'Internal: one measurement, as n,chunk_size.')
+
+
+def load(num_data):
+  """CIFAR-10 if there is a folder with it, else random numbers of its shape."""
+  if _DATA_DIR.value is None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(num_data, 32, 32, 3)).astype(np.float32)
+    return x, rng.normal(size=(num_data, 10)).astype(np.float32)
+  import tensorflow_datasets as tfds
+
+  images, labels = tfds.as_numpy(
+    tfds.load(
+      'cifar10',
+      split=f'train[:{num_data}]',
+      data_dir=_DATA_DIR.value,
+      download=False,
+      batch_size=-1,
+      as_supervised=True,
+    )
+  )
+  x, _ = tfr.data.standardize(images, images[:1])
+  return x, tfr.data.centered_one_hot(labels, 10)
+
+
+def peak_mib():
+  """Peak of the resident memory of this process since the last reset (Linux only)."""
+  with open('/proc/self/status') as status:
+    [line] = [line for line in status if line.startswith('VmHWM')]
+  return int(line.split()[1]) / 1024
+
+
+def reset_peak():
+  gc.collect()
+  with open('/proc/self/clear_refs', 'w') as file:
+    file.write('5')
+
+
+def measure(num_data, chunk_size):
+  x, y = load(num_data)
+  posterior = tfr.Posterior(tfr.models.fcn(x.shape[1:], 10, _WIDTH.value), x, y)
+  num_data, data_mib = len(x), x.nbytes / 2**20
+  del x, y  # the posterior has its own copy
+  collapsed = tfr.CollapsedPosterior(posterior, chunk_size or None)
+  hidden = posterior.sample_prior(seed=1)[: posterior.split.num_hidden]
+  evaluate = tfr.compilation.function(
+    lambda *h: tfp.math.value_and_gradient(collapsed.log_likelihood_fn, h)
+  )
+  evaluate.get_concrete_function(*hidden)
+  reset_peak()
+  before = peak_mib()
+  value, _ = evaluate(*hidden)
+  for _ in range(2):
+    evaluate(*hidden)
+  print(f'{num_data},{data_mib},{before},{peak_mib()},{float(value)}')
+
+
+def main(argv):
+  if len(argv) > 1:
+    raise app.UsageError(f'Unknown arguments: {argv[1:]}')
+  if _MEASURE.value:
+    measure(*map(int, _MEASURE.value.split(',')))
+    return
+  rows = []
+  for chunk_size in map(int, _CHUNK_SIZES.value):
+    for num_data in map(int, _NUMS_DATA.value):
+      command = [sys.executable, *sys.argv, f'--measure={num_data},{chunk_size}']
+      result = subprocess.run(command, capture_output=True, text=True, check=True)
+      n, data, before, after, value = map(float, result.stdout.split()[-1].split(','))
+      rows.append(
+        {
+          'chunk_size': chunk_size or 'whole',
+          'n': int(n),
+          'data MiB': data,
+          'before MiB': before,
+          'peak MiB': after,
+          'peak less data MiB': after - data,
+          'log-likelihood': f'{value:.1f}',
+        }
+      )
+      print(timing.table(rows[-1:]).splitlines()[-1], flush=True)
+  print('\n' + timing.table(rows))
+
+
+if __name__ == '__main__':
+  app.run(main)

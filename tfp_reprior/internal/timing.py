@@ -1,0 +1,76 @@
+"""Fair timing: contestants in turn, medians, and what the machine can do."""
+
+import os
+import platform
+import time
+
+import keras
+import numpy as np
+import tensorflow as tf
+import tensorflow_probability as tfp
+
+
+def alternate(contestants, num_rounds):
+  """Median seconds of each contestant.
+
+  Every round runs each contestant once, in turn, so that a slow moment of the machine hits all of
+  them; two rounds to warm up are not counted.
+
+  Args:
+    contestants: Dict of functions without arguments, which return tensors.
+    num_rounds: Positive integer.
+
+  Returns:
+    Dict of seconds.
+  """
+  seconds = {name: [] for name in contestants}
+  for i in range(num_rounds + 2):
+    for name, run in contestants.items():
+      begin = time.perf_counter()
+      for result in tf.nest.flatten(run()):
+        _ = result.shape  # eager results are complete on a CPU when the call returns
+      if i >= 2:
+        seconds[name].append(time.perf_counter() - begin)
+  return {name: float(np.median(s)) for name, s in seconds.items()}
+
+
+def matmul_gflops(size=1024, num_rounds=20):
+  """What a square float32 matrix product achieves here: the limit of everything else."""
+  matrix = tf.random.stateless_normal([size, size], seed=[1, 2])
+  product = tf.function(lambda: tf.matmul(matrix, matrix))
+  return 2e-9 * size**3 / alternate({'matmul': product}, num_rounds)['matmul']
+
+
+def machine_facts():
+  """What the figures depend on, as a dict of strings and numbers."""
+  return {
+    'processor': _processor(),
+    'cores': os.cpu_count(),
+    'devices': [d.device_type for d in tf.config.list_logical_devices()],
+    'python': platform.python_version(),
+    'tensorflow': tf.__version__,
+    'tensorflow_probability': tfp.__version__,
+    'keras': keras.__version__,
+    'matmul_gflops': round(matmul_gflops(), 1),
+  }
+
+
+def _processor():
+  try:
+    with open('/proc/cpuinfo') as file:
+      names = [line.split(':')[1].strip() for line in file if line.startswith('model name')]
+    return names[0]
+  except (OSError, IndexError):
+    return platform.processor() or platform.machine()
+
+
+def table(rows):
+  """Markdown of a list of dicts with the same keys."""
+  header = list(rows[0])
+  lines = [header, ['---'] * len(header)]
+  lines += [[_cell(row[key]) for key in header] for row in rows]
+  return '\n'.join('| ' + ' | '.join(line) + ' |' for line in lines)
+
+
+def _cell(value):
+  return f'{value:.3g}' if isinstance(value, float) else str(value)
