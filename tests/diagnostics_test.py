@@ -157,3 +157,23 @@ def test_r_hat_squared_needs_two_chains(shape):
   )
   with pytest.raises(ValueError, match=re.escape(message)):
     tfr.diagnostics.r_hat_squared(np.ones(shape))
+
+
+def test_projections_of_large_states_are_signed_sums_of_unit_variance():
+  # 300,001 weights: 100 dense directions would not fit the limit.
+  shapes = [(300, 1000), (1,)]
+  project = tfr.diagnostics.RandomProjections(shapes, num_projections=100, seed=1)
+  rng = np.random.default_rng(0)
+  parts = [rng.normal(size=(20, *s)).astype(np.float32) for s in shapes]
+  projections = project(parts).numpy()
+  assert projections.shape == (20, 100)
+  # Linear: each weight is in one projection, with a sign.
+  ones = [np.ones(s, np.float32) for s in shapes]
+  unit = [np.zeros(s, np.float32) for s in shapes]
+  unit[0][7, 123] = 1.0
+  difference = project([a + b for a, b in zip(ones, unit, strict=True)]) - project(ones)
+  [changed] = np.flatnonzero(np.abs(difference) > 1e-3)
+  assert changed == (7 * 1000 + 123) % 100
+  np.testing.assert_allclose(abs(difference[changed]), np.sqrt(100 / 300_001), rtol=1e-2)
+  # 2,000 independent standard normals: a z-test of the variance, false-alarm rate 1e-6.
+  assert statistics_lib.mean_p_value(np.ravel(projections) ** 2, 1.0) > statistics_lib.FALSE_ALARM

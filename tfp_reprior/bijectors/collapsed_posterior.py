@@ -83,7 +83,12 @@ class CollapsedPosterior:
     return -self.posterior.y.shape.num_elements() / 2 * math.log(2 * math.pi)
 
   def log_likelihood_fn(self, *hidden_parts):
-    """`-V(hidden)`: the likelihood with respect to the prior N(0, I) of phi, `[*chains]`."""
+    """`-V(hidden)`: the likelihood with respect to the prior N(0, I) of phi, `[*chains]`.
+
+    Takes the hidden parts, or all parts of phi: it does not depend on the readout.
+    """
+    if len(hidden_parts) == len(self._split.event_shapes):
+      hidden_parts = hidden_parts[: self._split.num_hidden]
     noise_scale = self.posterior.likelihood.noise_scale
     log_likelihood = (
       self._whole_log_likelihood(hidden_parts)
@@ -96,8 +101,7 @@ class CollapsedPosterior:
 
   def target_log_prob_fn(self, *phi_parts):
     """`log N(phi; 0, I) + prior_entropy - V(hidden)`: `[*chains]`."""
-    hidden_parts = phi_parts[: self._split.num_hidden]
-    return self.posterior.log_prior(*phi_parts) + self.log_likelihood_fn(*hidden_parts)
+    return self.posterior.log_prior(*phi_parts) + self.log_likelihood_fn(*phi_parts)
 
   def sample_readout(self, hidden_parts, seed=None):
     """Draws the readout from its exact posterior given the hidden parts.

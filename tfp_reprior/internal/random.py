@@ -44,6 +44,15 @@ def random_bits(shape, dtype, seed):
   return tf.random.stateless_uniform(shape, seed, None, None, word, alg='philox')
 
 
+def bits_like(parts, seed):
+  """Random bits for each of a list of tensors, to be converted in a fused update."""
+  seeds = split_seed(seed, n=len(parts))
+  bits = [random_bits(tf.shape(p), p.dtype, s) for p, s in zip(parts, seeds, strict=True)]
+  for b, p in zip(bits, parts, strict=True):
+    b.set_shape(p.shape)
+  return bits
+
+
 def bits_to_normal(bits, dtype):
   """`sqrt(2) * erfinv(2 u - 1)` with `u` from `bits_to_uniform`."""
   return math.sqrt(2.0) * tf.math.erfinv(2.0 * bits_to_uniform(bits, dtype) - 1.0)

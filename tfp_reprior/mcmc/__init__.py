@@ -1,9 +1,26 @@
-"""Transition kernels for `tfp.mcmc`."""
+"""Transition kernels for `tfp.mcmc`, and their tuning."""
 
+from tfp_reprior.mcmc.crank_nicolson import CrankNicolsonResults, PreconditionedCrankNicolson
 from tfp_reprior.mcmc.langevin_kernel import LangevinResults
+from tfp_reprior.mcmc.rotation_langevin import RotationLangevin, UncalibratedRotationLangevin
+from tfp_reprior.mcmc.samplers import Sampler, make_sampler
+from tfp_reprior.mcmc.tuning import Trial, Tuning, tune
 from tfp_reprior.mcmc.underdamped_langevin import (
   UncalibratedUnderdampedLangevin,
   UnderdampedLangevin,
 )
 
-__all__ = ['LangevinResults', 'UncalibratedUnderdampedLangevin', 'UnderdampedLangevin']
+__all__ = [
+  'CrankNicolsonResults',
+  'LangevinResults',
+  'PreconditionedCrankNicolson',
+  'RotationLangevin',
+  'Sampler',
+  'Trial',
+  'Tuning',
+  'UncalibratedRotationLangevin',
+  'UncalibratedUnderdampedLangevin',
+  'UnderdampedLangevin',
+  'make_sampler',
+  'tune',
+]

@@ -63,6 +63,15 @@ def drift(state, momentum, step_size):
   return state + step_size * momentum, momentum
 
 
+def rotate(state, momentum, step_size):
+  """The exact flow of `(|state|^2 + |momentum|^2) / 2`, what is left of H without log_prob.
+
+  It solves the Gaussian part exactly, and log_prob is the rest: a likelihood.
+  """
+  c, s = tf.cos(step_size), tf.sin(step_size)
+  return c * state + s * momentum, c * momentum - s * state
+
+
 class Integrator:
   """Kicks with one kind of move in between.
 
@@ -143,12 +152,7 @@ class Integrator:
     Returns:
       A `Trajectory`.
     """
-    seeds = random.split_seed(seed, n=len(state_parts))
-    bits = [
-      random.random_bits(tf.shape(x), x.dtype, s) for x, s in zip(state_parts, seeds, strict=True)
-    ]
-    for b, x in zip(bits, state_parts, strict=True):
-      b.set_shape(x.shape)
+    bits = random.bits_like(state_parts, seed)
     kicked, state, momentum = self._start(
       bits, momentum_parts, dampings, grads, state_parts, step_sizes
     )
@@ -181,3 +185,4 @@ def _sum(terms, log_prob):
 
 
 leapfrog = Integrator(drift, keeps_momentum=True)
+rotation = Integrator(rotate, keeps_momentum=False)

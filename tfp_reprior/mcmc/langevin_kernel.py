@@ -57,12 +57,7 @@ class LangevinKernel(tfp.mcmc.TransitionKernel):
   """
 
   def __init__(self, log_prob_fn, parameters):
-    if not callable(log_prob_fn):
-      raise TypeError(f'The log-density must be callable. Received: {type(log_prob_fn).__name__}')
-    for step_size in parts_lib.to_list(parameters['step_size']):
-      checks.positive('step_size', step_size)
-    for damping in parts_lib.to_list(parameters['damping']):
-      checks.unit_interval('damping', damping)
+    check_settings(log_prob_fn, parameters['step_size'], parameters['damping'])
     self._log_prob_fn = log_prob_fn
     self._parameters = parameters
 
@@ -103,8 +98,8 @@ class LangevinKernel(tfp.mcmc.TransitionKernel):
         momentum=parts_lib.like(init_state, [tf.zeros_like(p) for p in state_parts]),
         target_log_prob=log_prob,
         grads_target_log_prob=grads,
-        step_size=_convert(self.step_size, dtype),
-        damping=tf.nest.map_structure(tf.ones_like, _convert(self.damping, dtype)),
+        step_size=convert(self.step_size, dtype),
+        damping=tf.nest.map_structure(tf.ones_like, convert(self.damping, dtype)),
         log_accept_ratio=tf.zeros_like(log_prob),
         is_accepted=tf.ones_like(log_prob, tf.bool),
       )
@@ -140,10 +135,20 @@ class LangevinKernel(tfp.mcmc.TransitionKernel):
         target_log_prob=log_prob,
         grads_target_log_prob=grads,
         step_size=results.step_size,
-        damping=_convert(self.damping, state_parts[0].dtype),
+        damping=convert(self.damping, state_parts[0].dtype),
         log_accept_ratio=end.log_accept_ratio,
         is_accepted=is_accepted,
       )
+
+
+def check_settings(log_prob_fn, step_size, damping):
+  """Refuses arguments that no Langevin kernel can have."""
+  if not callable(log_prob_fn):
+    raise TypeError(f'The log-density must be callable. Received: {type(log_prob_fn).__name__}')
+  for value in parts_lib.to_list(step_size):
+    checks.positive('step_size', value)
+  for value in parts_lib.to_list(damping):
+    checks.unit_interval('damping', value)
 
 
 def per_part(value, parts):
@@ -205,5 +210,6 @@ def _mix(is_accepted, new, old, kicked_parts, step_sizes):
   )
 
 
-def _convert(setting, dtype):
+def convert(setting, dtype):
+  """A setting, or a list of them, as tensors."""
   return tf.nest.map_structure(lambda v: tf.convert_to_tensor(v, dtype), setting)

@@ -1,0 +1,164 @@
+"""Compares samplers on one posterior: effective samples per gradient and per second.
+
+Each sampler is tuned by the same procedure (`tfr.mcmc.tune`; NUTS by dual averaging), then runs
+the same number of gradients: samplers with several gradients a transition take fewer transitions.
+All start from the same weights, images of N(0, I) under the repriorisation. Effective sample sizes
+are those of 100 random projections of the weights (theta) and of the outputs for test inputs (f),
+per chain, mean and minimum over projections.
+"""
+
+import json
+import pathlib
+import time
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_probability as tfp
+from absl import app, flags
+
+import tfp_reprior as tfr
+from tfp_reprior.internal import random, timing
+from tfp_reprior.mcmc import runner
+
+_DATA_DIR = flags.DEFINE_string('data_dir', None, 'Of TFDS, with cifar10; else the digits.')
+_WIDTHS = flags.DEFINE_list('widths', ['64', '256', '1024'], 'Widths of the network.')
+_NUMS_DATA = flags.DEFINE_list('nums_data', ['64', '256'], 'Numbers of training data.')
+_NUM_TEST = flags.DEFINE_integer('num_test', 100, 'Number of test inputs.', 1)
+_SAMPLERS = flags.DEFINE_list(
+  'samplers',
+  [
+    'uncalibrated_standard',
+    'standard',
+    'uncalibrated_langevin',
+    'langevin',
+    'uncalibrated_rotation',
+    'rotation',
+    'crank_nicolson',
+    'elliptical_slice',
+    'nuts_standard',
+    'nuts_repriorised',
+  ],
+  'Which to compare; uncalibrated_langevin is that of Hron et al. (2022).',
+)
+_NUM_GRADIENTS = flags.DEFINE_integer('num_gradients', 4000, 'Gradients of each chain.', 100)
+_NUM_TUNING_STEPS = flags.DEFINE_integer('num_tuning_steps', 400, 'Steps of a pilot chain.', 20)
+_NUM_CHAINS = flags.DEFINE_integer('num_chains', 2, 'Chains, side by side.', 2)
+_THINNING = flags.DEFINE_integer('thinning', 4, 'Traces one state in this many.', 1)
+_SEED = flags.DEFINE_integer('seed', 1, 'Seed of everything random.')
+_JSON = flags.DEFINE_string('json', None, 'File to write the figures to.')
+
+
+def load(num_train):
+  """Training data and test inputs."""
+  if _DATA_DIR.value is None:
+    data = tfr.data.load('digits', num_train, _NUM_TEST.value, seed=_SEED.value)
+    return data.x_train, data.y_train, data.x_test
+  import tensorflow_datasets as tfds
+
+  def split(name, size):
+    return tfds.as_numpy(
+      tfds.load(
+        'cifar10',
+        split=f'{name}[:{size}]',
+        data_dir=_DATA_DIR.value,
+        download=False,
+        batch_size=-1,
+        as_supervised=True,
+      )
+    )
+
+  (images, labels), (test_images, _) = split('train', num_train), split('test', _NUM_TEST.value)
+  x_train, x_test = tfr.data.standardize(images, test_images)
+  return x_train, tfr.data.centered_one_hot(labels, 10), x_test
+
+
+def make(posterior, name):
+  """A tuned kernel and its sampler; what was chosen, as text."""
+  if name.startswith('nuts') or name == 'elliptical_slice':
+    base = tfr.mcmc.make_sampler(posterior, 'standard' if name == 'nuts_standard' else 'langevin')
+    if name == 'elliptical_slice':
+      shapes = [(_NUM_CHAINS.value, *s) for s in posterior.split.event_shapes]
+      return (
+        base,
+        tfp.experimental.mcmc.EllipticalSliceSampler(
+          normal_sampler_fn=lambda seed: random.normal_parts(shapes, tf.float32, seed),
+          log_likelihood_fn=tfr.CollapsedPosterior(posterior).log_likelihood_fn,
+        ),
+        '',
+      )
+    target = posterior if name == 'nuts_standard' else tfr.CollapsedPosterior(posterior)
+    kernel = tfp.mcmc.NoUTurnSampler(target.target_log_prob_fn, 0.01, max_tree_depth=6)
+    kernel = tfp.mcmc.DualAveragingStepSizeAdaptation(kernel, _NUM_TUNING_STEPS.value // 8)
+    return base, kernel, 'adapted'
+  sampler = tfr.mcmc.make_sampler(posterior, name)
+  tuning = tfr.mcmc.tune(
+    posterior, sampler, num_steps=_NUM_TUNING_STEPS.value, seed=_SEED.value, progress=False
+  )
+  chosen = f'{tuning.step_size:.3g}, {tuning.damping:.2g}'
+  return sampler, sampler.kernel_fn(tuning.step_size, tuning.damping), chosen
+
+
+def measure(posterior, name, x_test):
+  """The row of one sampler."""
+  sampler, kernel, chosen = make(posterior, name)
+  split = posterior.split
+  project_theta = tfr.diagnostics.RandomProjections(split.event_shapes, seed=1)
+  project_f = tfr.diagnostics.RandomProjections([(len(x_test), split.num_outputs)], seed=2)
+
+  def trace_fn(state, results):
+    theta = sampler.theta_fn(state)
+    trace = {'theta': project_theta(theta), 'f': project_f(split.apply(theta, x_test))}
+    inner = getattr(results, 'inner_results', results)
+    if hasattr(inner, 'leapfrogs_taken'):
+      trace['gradients'] = inner.leapfrogs_taken
+      trace['accept_ratio'] = tf.exp(tf.minimum(inner.log_accept_ratio, 0.0))
+    return trace
+
+  is_nuts = name.startswith('nuts')
+  num_draws = _NUM_GRADIENTS.value // (32 if is_nuts else _THINNING.value)
+  begin = time.perf_counter()
+  trace = runner.run_chains(
+    kernel,
+    sampler.start_fn(_NUM_CHAINS.value, _SEED.value),
+    trace_fn,
+    num_draws,
+    1 if is_nuts else _THINNING.value,
+    seed=_SEED.value + 1,
+  )
+  seconds = time.perf_counter() - begin
+  skip = num_draws // 5
+  kept = {key: values[skip:] for key, values in trace.items()}
+  num_steps = (num_draws - skip) * (1 if is_nuts else _THINNING.value)
+  gradients = kept['gradients'].sum(0).mean() if is_nuts else num_steps
+  row = {'sampler': name, 'step size, damping': chosen}
+  acceptance = kept.get('accept_ratio', kept.get('acceptance'))
+  row['acceptance'] = float(np.mean(acceptance)) if acceptance is not None else float('nan')
+  for key in ('theta', 'f'):
+    ess = np.mean(tfr.diagnostics.effective_sample_size(kept[key]), axis=0)  # over chains
+    row[f'{key} ESS / 1k gradients'] = float(1000 * np.mean(ess) / gradients)
+    row[f'{key} minimum'] = float(1000 * np.min(ess) / gradients)
+    per_second = num_draws * np.mean(ess) / (num_draws - skip) * _NUM_CHAINS.value / seconds
+    row[f'{key} ESS / s'] = float(per_second)
+  row['R-hat^2 - 1, f'] = float(np.mean(tfr.diagnostics.r_hat_squared(kept['f']))) - 1
+  return row
+
+
+def main(argv):
+  if len(argv) > 1:
+    raise app.UsageError(f'Unknown arguments: {argv[1:]}')
+  tfr.compilation.keep_freed_memory()
+  rows = []
+  for num_data in map(int, _NUMS_DATA.value):
+    x, y, x_test = load(num_data)
+    for width in map(int, _WIDTHS.value):
+      posterior = tfr.Posterior(tfr.models.fcn(x.shape[1:], y.shape[1], width), x, y)
+      for name in _SAMPLERS.value:
+        rows.append({'width': width, 'n': num_data, **measure(posterior, name, x_test)})
+        print(timing.table(rows[-1:]).splitlines()[-1], flush=True)
+        if _JSON.value:
+          pathlib.Path(_JSON.value).write_text(json.dumps(rows, indent=1))
+  print('\n' + timing.table(rows))
+
+
+if __name__ == '__main__':
+  app.run(main)

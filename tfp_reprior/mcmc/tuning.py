@@ -1,0 +1,273 @@
+"""Tuning of step size and damping by pilot chains."""
+
+import json
+import math
+import os
+import pathlib
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+import tqdm
+
+from tfp_reprior import diagnostics
+from tfp_reprior.internal import checks, random
+from tfp_reprior.mcmc import runner, samplers
+
+_THINNING = 2
+
+
+class Trial(NamedTuple):
+  """What pilot chains with one pair of settings did.
+
+  Attributes:
+    step_size: Of the kernel.
+    damping: Of the kernel; NaN if it has none.
+    acceptance: Mean over chains and steps of `min(1, exp(log_accept_ratio))`.
+    ess_per_gradient: Effective sample size per step, mean over random projections of the parts
+      that the kernel moves.
+    is_feasible: Whether all was finite, and the acceptance high enough.
+  """
+
+  step_size: float
+  damping: float
+  acceptance: float
+  ess_per_gradient: float
+  is_feasible: bool
+
+
+class Tuning(NamedTuple):
+  """The result of `tune`.
+
+  Attributes:
+    step_size: The best one found.
+    damping: The best one found; NaN if the kernel has none.
+    trials: List of every `Trial`, in the order in which they were made.
+  """
+
+  step_size: float
+  damping: float
+  trials: list
+
+  def table(self):
+    """What was tried, as text."""
+    lines = ['step size  damping  acceptance  ESS per 1,000 gradients']
+    for t in self.trials:
+      mark = ' <-' if (t.step_size, t.damping) == (self.step_size, self.damping) else ''
+      mark = mark if t.is_feasible else ' (not allowed)'
+      lines.append(
+        f'{t.step_size:9.4g} {t.damping:8.3g} {t.acceptance:11.3f} '
+        f'{1000 * t.ess_per_gradient:24.3g}{mark}'
+      )
+    return '\n'.join(lines)
+
+
+def tune(
+  posterior,
+  sampler='auto',
+  target_accept_prob=None,
+  num_steps=400,
+  num_chains=1,
+  step_sizes=None,
+  dampings=(0.03, 0.1, 0.3, 1.0),
+  num_projections=100,
+  seed=0,
+  progress=True,
+  path=None,
+):
+  """Finds step size and damping that mix fastest.
+
+  Maximizes the effective sample size per gradient of random projections of the parts that the
+  kernel moves, in its own coordinates: weights, or phi. Without
+  accept / reject the mean acceptance must reach `target_accept_prob` as well, which keeps the
+  error of the stationary distribution small: the criterion of Hron et al. (2022).
+
+  Three rounds, each of pilot chains with different settings that run side by side in one batched
+  graph: step sizes on a coarse grid at one damping; dampings at step sizes around the best; step
+  sizes around the best again.
+
+  Args:
+    posterior: A `tfp_reprior.Posterior`.
+    sampler: A name of `make_sampler`, or a `Sampler`.
+    target_accept_prob: Smallest mean acceptance that is allowed; by default 0.98 without accept /
+      reject, and 0 with it.
+    num_steps: Positive integer, steps of a pilot chain. The first quarter is not counted.
+    num_chains: Positive integer, pilot chains for each pair of settings.
+    step_sizes: List of step sizes of the first round; by default from 0.001 to 1.
+    dampings: List of dampings of the second round.
+    num_projections: Positive integer.
+    seed: A seed of TFP.
+    progress: Whether to show a progress bar.
+    path: File to save finished rounds to; if it exists, they are not run again.
+
+  Returns:
+    A `Tuning`.
+
+  Raises:
+    RuntimeError: If no setting was allowed.
+
+  #### Examples
+
+  ```python
+  import numpy as np
+  import tfp_reprior as tfr
+
+  x = np.linspace(-1, 1, 10, dtype=np.float32)[:, np.newaxis]
+  posterior = tfr.Posterior(tfr.models.fcn((1,), 1, width=32), x, np.sin(3 * x))
+  tuning = tfr.mcmc.tune(posterior, num_steps=40, progress=False)
+  kernel = tfr.mcmc.make_sampler(posterior).kernel_fn(tuning.step_size, tuning.damping)
+  ```
+  """
+  if not isinstance(sampler, samplers.Sampler):
+    sampler = samplers.make_sampler(posterior, sampler)
+  checks.positive_integer('num_steps', num_steps)
+  checks.positive_integer('num_chains', num_chains)
+  is_calibrated = sampler.kernel_fn(0.1, 0.1).is_calibrated
+  if target_accept_prob is None:
+    target_accept_prob = 0.0 if is_calibrated else 0.98
+  checks.unit_interval('target_accept_prob', target_accept_prob)
+  largest = math.pi / 2 if not sampler.has_damping or 'rotation' in sampler.name else math.inf
+  if step_sizes is None:
+    step_sizes = np.geomspace(1e-3, 1.0, 10)
+  if not sampler.has_damping:
+    dampings = [math.nan]
+  pilots = _Pilots(sampler, num_steps, num_chains, num_projections, target_accept_prob, seed)
+  log = _Log(path, pilots.description(step_sizes, dampings))
+
+  def settings_of_round(round_number, best):
+    middle = dampings[len(dampings) // 2]
+    if round_number == 0:
+      return [(eps, middle) for eps in step_sizes]
+    if round_number == 1 and sampler.has_damping:
+      return [(f * best.step_size, d) for d in dampings for f in (0.6, 1.0, 1.6)]
+    return [(f * best.step_size, best.damping) for f in (0.8, 1.0, 1.25)]
+
+  best = None
+  with tqdm.tqdm(total=3 * num_steps, desc='tuning', unit='step', disable=not progress) as bar:
+    for round_number in range(3):
+      if round_number < len(log.rounds):
+        bar.update(num_steps)
+      else:
+        settings = settings_of_round(round_number, best)
+        settings = [(min(float(eps), largest), float(d)) for eps, d in settings]
+        log.add(pilots.run(round_number, list(dict.fromkeys(settings)), bar))
+      allowed = [t for trials in log.rounds for t in trials if t.is_feasible]
+      if not allowed:
+        trials = log.rounds[-1]
+        raise RuntimeError(
+          'No setting kept the mean acceptance at or above '
+          f'target_accept_prob={target_accept_prob}: give smaller `step_sizes`. Tried: '
+          + ', '.join(f'{t.step_size:.3g} (acceptance {t.acceptance:.3g})' for t in trials)
+        )
+      # Of the newest round, whose trials ran side by side; of earlier ones only if it has none.
+      newest = [t for t in log.rounds[-1] if t.is_feasible] or allowed
+      best = max(newest, key=lambda t: t.ess_per_gradient)
+      bar.set_postfix_str(f'step size {best.step_size:.3g}, damping {best.damping:.3g}')
+  return Tuning(best.step_size, best.damping, [t for trials in log.rounds for t in trials])
+
+
+class _Pilots:
+  """Runs pilot chains with different settings side by side."""
+
+  def __init__(self, sampler, num_steps, num_chains, num_projections, target_accept_prob, seed):
+    self._sampler = sampler
+    self._num_steps = num_steps
+    self._num_chains = num_chains
+    self._target_accept_prob = target_accept_prob
+    self._seeds = random.split_seed(seed, n=4)
+    split = sampler.posterior.split
+    self._project = diagnostics.RandomProjections(
+      split.event_shapes[: sampler.num_moving_parts],
+      num_projections,
+      self._seeds[3],
+      split.dtype,
+    )
+
+  def description(self, step_sizes, dampings):
+    """What a saved log must agree with."""
+    return {
+      'sampler': self._sampler.name,
+      'posterior': repr(self._sampler.posterior),
+      'num_steps': self._num_steps,
+      'num_chains': self._num_chains,
+      'target_accept_prob': self._target_accept_prob,
+      'step_sizes': [float(e) for e in step_sizes],
+      'dampings': [repr(float(d)) for d in dampings],
+      'seed': [int(w) for w in self._seeds[0]],
+    }
+
+  def run(self, round_number, settings, bar):
+    """One `Trial` for each pair of settings."""
+    num_trials, c = len(settings), self._num_chains
+    split = self._sampler.posterior.split
+
+    def per_chain(values):
+      # One value for each chain, for each part in a shape that broadcasts with it.
+      column = np.repeat(values, c)
+      return [
+        tf.constant(column.reshape([-1] + [1] * ndims), split.dtype) for ndims in split.event_ndims
+      ]
+
+    kernel = self._sampler.kernel_fn(*(per_chain([s[i] for s in settings]) for i in range(2)))
+    start_seed, chain_seed = random.split_seed(self._seeds[round_number], n=2)
+    # All trials start from the same states.
+    state = self._sampler.start_fn(c, start_seed)
+    state = [tf.tile(p, [num_trials] + [1] * (p.shape.rank - 1)) for p in state]
+    trace = runner.run_chains(
+      kernel,
+      state,
+      lambda state, _: {'projections': self._project(state[: self._sampler.num_moving_parts])},
+      num_draws=max(1, self._num_steps // _THINNING),
+      thinning=_THINNING,
+      seed=chain_seed,
+      on_progress=bar.update,
+    )
+    projections, acceptance = trace['projections'], trace['acceptance']
+    skip = len(projections) // 4
+    return [
+      self._trial(
+        setting, projections[skip:, i * c : (i + 1) * c], acceptance[skip:, i * c :][:, :c]
+      )
+      for i, setting in enumerate(settings)
+    ]
+
+  def _trial(self, setting, projections, acceptance):
+    is_finite = bool(np.all(np.isfinite(projections)) and np.all(np.isfinite(acceptance)))
+    ess = float(np.mean(diagnostics.effective_sample_size(projections))) if is_finite else 0.0
+    mean_acceptance = float(np.mean(acceptance)) if is_finite else 0.0
+    return Trial(
+      *setting,
+      mean_acceptance,
+      ess / (len(projections) * _THINNING),
+      is_finite and mean_acceptance >= self._target_accept_prob,
+    )
+
+
+class _Log:
+  """The rounds of trials, in memory and, if there is a path, in a file."""
+
+  def __init__(self, path, description):
+    self._path = None if path is None else pathlib.Path(path)
+    self._description = description
+    self.rounds = []
+    if self._path is not None and self._path.exists():
+      saved = json.loads(self._path.read_text())
+      different = {k for k, v in description.items() if saved['description'].get(k) != v}
+      if different:
+        raise ValueError(
+          f'`path` holds a tuning of something else. Received: path={str(path)!r}, where '
+          + ', '.join(
+            f'{k} is {saved["description"].get(k)!r}, not {description[k]!r}'
+            for k in sorted(different)
+          )
+        )
+      self.rounds = [[Trial(**t) for t in trials] for trials in saved['rounds']]
+
+  def add(self, trials):
+    self.rounds.append(trials)
+    if self._path is not None:
+      rounds = [[t._asdict() for t in trials] for trials in self.rounds]
+      text = json.dumps({'description': self._description, 'rounds': rounds}, indent=1)
+      temporary = self._path.with_name(self._path.name + '.tmp')
+      temporary.write_text(text)
+      os.replace(temporary, self._path)  # whole or not at all
