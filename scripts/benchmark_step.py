@@ -14,7 +14,7 @@ import tensorflow_probability as tfp
 from absl import app, flags
 
 import tfp_reprior as tfr
-from tfp_reprior.internal import random, timing
+from tfp_reprior.internal import timing
 
 _WIDTHS = flags.DEFINE_list('widths', ['64', '256', '512', '1024'], 'Widths of the network.')
 _NUMS_DATA = flags.DEFINE_list('nums_data', ['64', '256', '1024'], 'Numbers of data.')
@@ -58,13 +58,10 @@ def contestants(posterior, num_chains, num_steps):
 
     return lambda: run(phi, results)
 
-  shapes = [p.shape for p in phi]
-  noise = tfr.compilation.function(lambda: random.normal_parts(shapes, tf.float32, seed))
   return {
     'gradient': lambda: gradients(*phi),
     'transition': transitions(1),
     'transition of 8': transitions(8),
-    'noise': noise,
   }
 
 
@@ -94,7 +91,6 @@ def main(argv):
             'parameters': posterior.split.num_parameters,
             'gradient ms': 1000 * gradient,
             'transition ms': 1000 * seconds['transition'] / num_steps,
-            'noise ms': 1000 * seconds['noise'],
             'transition / gradient': seconds['transition'] / seconds['gradient'],
             'transition of 8 / 8 gradients': seconds['transition of 8'] / seconds['gradient'],
           }

@@ -177,3 +177,22 @@ def test_projections_of_large_states_are_signed_sums_of_unit_variance():
   np.testing.assert_allclose(abs(difference[changed]), np.sqrt(100 / 300_001), rtol=1e-2)
   # 2,000 independent standard normals: a z-test of the variance, false-alarm rate 1e-6.
   assert statistics_lib.mean_p_value(np.ravel(projections) ** 2, 1.0) > statistics_lib.FALSE_ALARM
+
+
+def test_effective_sample_size_of_known_variance_sees_what_a_chain_has_not_seen():
+  rng = np.random.default_rng(0)
+  # A chain that stays has one sample; that of its own variance cannot tell.
+  still = np.full((100, 2, 3), rng.normal(size=(2, 3)))
+  size = tfr.diagnostics.effective_sample_size_of_known_variance(still)
+  np.testing.assert_allclose(size, 1.0, rtol=0.01)
+  # Independent draws: as many as there are, less what the noise of the first few autocorrelations
+  # adds, of which only positive ones are summed: about 2 * 2 * 0.4 / sqrt(2000) each, 0.1 in all.
+  independent = rng.normal(size=(2000, 2, 50))
+  size = tfr.diagnostics.effective_sample_size_of_known_variance(independent)
+  assert 0.8 * 2000 < size.mean() <= 2000
+  # AR(1) with coefficient 0.9 and variance 4: (1 - 0.9) / (1 + 0.9) of the draws.
+  chain = np.zeros((5000, 2, 50))
+  for i in range(1, 5000):
+    chain[i] = 0.9 * chain[i - 1] + np.sqrt(1 - 0.81) * 2.0 * rng.normal(size=(2, 50))
+  size = tfr.diagnostics.effective_sample_size_of_known_variance(chain, variance=4.0)
+  np.testing.assert_allclose(size.mean(), 5000 * 0.1 / 1.9, rtol=0.1)

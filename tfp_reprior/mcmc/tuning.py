@@ -24,8 +24,8 @@ class Trial(NamedTuple):
     step_size: Of the kernel.
     damping: Of the kernel; NaN if it has none.
     acceptance: Mean over chains and steps of `min(1, exp(log_accept_ratio))`.
-    ess_per_gradient: Effective sample size per step, mean over random projections of the parts
-      that the kernel moves.
+    ess_per_gradient: Effective sample size per step, relative to the variance of N(0, I), mean over
+      random projections of the parts that the kernel moves.
     is_feasible: Whether all was finite, and the acceptance high enough.
   """
 
@@ -78,7 +78,8 @@ def tune(
   """Finds step size and damping that mix fastest.
 
   Maximizes the effective sample size per gradient of random projections of the parts that the
-  kernel moves, in its own coordinates: weights, or phi. Without
+  kernel moves, in its own coordinates: weights, or phi. As pilot chains are short, autocorrelations
+  are relative to the variance of N(0, I), which is close to that of the posterior. Without
   accept / reject the mean acceptance must reach `target_accept_prob` as well, which keeps the
   error of the stationary distribution small: the criterion of Hron et al. (2022).
 
@@ -210,9 +211,7 @@ class _Pilots:
 
     kernel = self._sampler.kernel_fn(*(per_chain([s[i] for s in settings]) for i in range(2)))
     start_seed, chain_seed = random.split_seed(self._seeds[round_number], n=2)
-    # All trials start from the same states.
-    state = self._sampler.start_fn(c, start_seed)
-    state = [tf.tile(p, [num_trials] + [1] * (p.shape.rank - 1)) for p in state]
+    state = self._sampler.start_fn(num_trials * c, start_seed)
     trace = runner.run_chains(
       kernel,
       state,
@@ -233,12 +232,13 @@ class _Pilots:
 
   def _trial(self, setting, projections, acceptance):
     is_finite = bool(np.all(np.isfinite(projections)) and np.all(np.isfinite(acceptance)))
-    ess = float(np.mean(diagnostics.effective_sample_size(projections))) if is_finite else 0.0
+    # Projections have unit variance under N(0, I), and nearly so under the posterior.
+    sizes = diagnostics.effective_sample_size_of_known_variance(projections) if is_finite else 0.0
     mean_acceptance = float(np.mean(acceptance)) if is_finite else 0.0
     return Trial(
       *setting,
       mean_acceptance,
-      ess / (len(projections) * _THINNING),
+      float(np.mean(sizes)) / (len(projections) * _THINNING),
       is_finite and mean_acceptance >= self._target_accept_prob,
     )
 
