@@ -195,4 +195,4 @@ def test_effective_sample_size_of_known_variance_sees_what_a_chain_has_not_seen(
   for i in range(1, 5000):
     chain[i] = 0.9 * chain[i - 1] + np.sqrt(1 - 0.81) * 2.0 * rng.normal(size=(2, 50))
   size = tfr.diagnostics.effective_sample_size_of_known_variance(chain, variance=4.0)
-  np.testing.assert_allclose(size.mean(), 5000 * 0.1 / 1.9, rtol=0.1)
+  assert 0.75 < size.mean() / (5000 * 0.1 / 1.9) < 1.05

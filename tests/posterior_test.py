@@ -227,7 +227,7 @@ def test_data_must_be_finite(name, bad):
   shape = data[name].shape
   message = (
     f'`{name}` must be finite. Received: {name} of shape {shape} with 2 entries that are NaN, '
-    'infinite, or too large for float32'
+    'infinite, or too large for float64'
   )
   with _refuses(message):
     tfr.Posterior(_model(), **data)

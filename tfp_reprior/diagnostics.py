@@ -119,7 +119,8 @@ def effective_sample_size_of_known_variance(draws, variance=1.0):
 
   Short runs of a slow chain look like they mix if they are judged by their own variance, which
   leaves out all that they have not seen. Judged by the variance of the target they do not: a chain
-  that stays where it is has an effective sample size of one.
+  that stays where it is has an effective sample size of one. Noise in the autocorrelations, of
+  which only positive ones are summed, makes the result up to a fifth too small.
 
   Args:
     draws: `[s, c, ...]`, draws by chains.

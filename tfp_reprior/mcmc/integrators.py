@@ -89,7 +89,8 @@ class Integrator:
         for m, b, d in zip(momentum, bits, damping, strict=True)
       ]
       kicked = _kick(refreshed, grads, step_sizes, 0.5)
-      return kicked, *_move(state, kicked, step_sizes)
+      state, momentum = _move(state, kicked, step_sizes)
+      return kicked, state, [] if keeps_momentum else momentum  # not the same numbers twice
 
     def proceed(state, momentum, grads, step_sizes, log_prob):
       """A whole kick and a move. Returns also the work of the kick, `[*chains]`."""
@@ -104,7 +105,11 @@ class Integrator:
       return *_move(state, kicked, step_sizes), work
 
     def finish(momentum, grads, kicked, start_grads, step_sizes, log_prob):
-      """The last half kick. Returns also the work left to count, `[*chains]`."""
+      """The last half kick. Returns also the work left to count, `[*chains]`.
+
+      `kicked` is empty if it is `momentum`, which is then read once.
+      """
+      kicked = kicked or momentum
       works = []  # a single sum for both half kicks, because each sum is a pass over memory
       for m0, m1, g0, g1, eps in zip(kicked, momentum, start_grads, grads, step_sizes, strict=True):
         half = 0.5 * eps
@@ -156,6 +161,7 @@ class Integrator:
     kicked, state, momentum = self._start(
       bits, momentum_parts, dampings, grads, state_parts, step_sizes
     )
+    momentum = momentum or kicked
     new_log_prob, new_grads = value_and_gradients(log_prob_fn, state)
     work = tf.zeros_like(log_prob)
 
@@ -170,7 +176,8 @@ class Integrator:
         step,
         (tf.constant(1), state, momentum, new_log_prob, new_grads, work),
       )
-    momentum, kick_work = self._finish(momentum, new_grads, kicked, grads, step_sizes, log_prob)
+    other = [] if momentum is kicked else kicked
+    momentum, kick_work = self._finish(momentum, new_grads, other, grads, step_sizes, log_prob)
     log_accept_ratio = new_log_prob - log_prob - (work + kick_work)
     return Trajectory(state, momentum, new_log_prob, new_grads, log_accept_ratio, kicked)
 
