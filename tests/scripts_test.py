@@ -1,27 +1,65 @@
-"""Each script's `main`, at toy size."""
+"""Each script, at toy size, in a process of its own."""
 
-import importlib.util
+import json
 import pathlib
+import subprocess
+import sys
 
-from absl import flags
-from absl.testing import flagsaver
+import pytest
 
 SCRIPTS = pathlib.Path(__file__).parent.parent / 'scripts'
 
+# The smallest run of each script, and what it must print.
+RUNS = {
+  'demo': (
+    '--width=8 --num_train=10 --num_test=20 --num_steps=40 --thinning=2',
+    ['mean acceptance', 'ESS per 1,000 steps, theta', 'ESS per second', 'test error'],
+  ),
+  'benchmark_density': (
+    '--widths=4 --nums_data=3 --nums_chains=1,2 --num_rounds=1 --json={json}',
+    ['collapsed / standard', '| 4 | 3 | 2 |'],
+  ),
+  'benchmark_step': (
+    '--widths=4 --nums_data=3 --nums_chains=2 --num_rounds=1 --json={json}',
+    ['transition / gradient', '| 4 | 3 | 2 |'],
+  ),
+  'benchmark_precision': (
+    '--widths=4 --num_data=8 --num_draws=1',
+    ['acceptance, median', '| 5 | data | float64 |'],
+  ),
+  'benchmark_memory': (
+    '--width=4 --nums_data=8 --chunk_sizes=3',
+    ['peak less data MiB', '| 3 | 8 |'],
+  ),
+  'benchmark_samplers': (
+    '--widths=4 --nums_data=5 --num_test=3 --num_gradients=100 --num_tuning_steps=20 '
+    '--samplers=uncalibrated_langevin,rotation,elliptical_slice,nuts_repriorised --json={json}',
+    ['theta ESS / 1k gradients', '| 4 | 5 | rotation |', '| 4 | 5 | nuts_repriorised | adapted |'],
+  ),
+}
 
-def _load(name):
-  specification = importlib.util.spec_from_file_location(f'scripts_{name}', SCRIPTS / f'{name}.py')
-  module = importlib.util.module_from_spec(specification)
-  specification.loader.exec_module(module)
-  if not flags.FLAGS.is_parsed():
-    flags.FLAGS([name])
-  return module
+
+def _run(name, arguments, tmp_path):
+  arguments = arguments.format(json=tmp_path / 'figures.json').split()
+  command = [sys.executable, str(SCRIPTS / f'{name}.py'), *arguments]
+  return subprocess.run(command, capture_output=True, text=True, timeout=600)
 
 
-def test_demo_prints_what_is_gained(capsys):
-  demo = _load('demo')
-  with flagsaver.flagsaver(width=8, num_train=10, num_test=20, num_steps=40, thinning=2):
-    demo.main(['demo'])
-  table = capsys.readouterr().out
-  for row in ('mean acceptance', 'ESS per 1,000 steps, theta', 'ESS per second', 'test error'):
-    assert row in table
+def test_every_script_is_run():
+  assert set(RUNS) == {path.stem for path in SCRIPTS.glob('*.py')}
+
+
+@pytest.mark.parametrize('name', RUNS)
+def test_script_runs_at_toy_size(name, tmp_path):
+  arguments, expected = RUNS[name]
+  result = _run(name, arguments, tmp_path)
+  assert result.returncode == 0, result.stderr
+  for text in expected:
+    assert text in result.stdout
+  if '{json}' in arguments:
+    assert json.loads((tmp_path / 'figures.json').read_text())
+
+
+def test_unknown_arguments_are_refused(tmp_path):
+  result = _run('demo', 'quickly', tmp_path)
+  assert result.returncode != 0 and "Unknown arguments: ['quickly']" in result.stdout
