@@ -28,20 +28,8 @@ def load(num_data):
     rng = np.random.default_rng(0)
     x = rng.normal(size=(num_data, 32, 32, 3)).astype(np.float32)
     return x, rng.normal(size=(num_data, 10)).astype(np.float32)
-  import tensorflow_datasets as tfds
-
-  images, labels = tfds.as_numpy(
-    tfds.load(
-      'cifar10',
-      split=f'train[:{num_data}]',
-      data_dir=_DATA_DIR.value,
-      download=False,
-      batch_size=-1,
-      as_supervised=True,
-    )
-  )
-  x, _ = tfr.data.standardize(images, images[:1])
-  return x, tfr.data.centered_one_hot(labels, 10)
+  data = tfr.data.load('cifar10', num_data, 1, data_dir=_DATA_DIR.value)
+  return data.x_train, data.y_train
 
 
 def peak_mib():

@@ -48,30 +48,6 @@ _SEED = flags.DEFINE_integer('seed', 1, 'Seed of everything random.')
 _JSON = flags.DEFINE_string('json', None, 'File to write the figures to.')
 
 
-def load(num_train):
-  """Training data and test inputs."""
-  if _DATA_DIR.value is None:
-    data = tfr.data.load('digits', num_train, _NUM_TEST.value, seed=_SEED.value)
-    return data.x_train, data.y_train, data.x_test
-  import tensorflow_datasets as tfds
-
-  def split(name, size):
-    return tfds.as_numpy(
-      tfds.load(
-        'cifar10',
-        split=f'{name}[:{size}]',
-        data_dir=_DATA_DIR.value,
-        download=False,
-        batch_size=-1,
-        as_supervised=True,
-      )
-    )
-
-  (images, labels), (test_images, _) = split('train', num_train), split('test', _NUM_TEST.value)
-  x_train, x_test = tfr.data.standardize(images, test_images)
-  return x_train, tfr.data.centered_one_hot(labels, 10), x_test
-
-
 def make(posterior, name):
   """A tuned kernel and its sampler; what was chosen, as text."""
   if name.startswith('nuts') or name == 'elliptical_slice':
@@ -149,11 +125,13 @@ def main(argv):
   tfr.compilation.keep_freed_memory()
   rows = []
   for num_data in map(int, _NUMS_DATA.value):
-    x, y, x_test = load(num_data)
+    name = 'digits' if _DATA_DIR.value is None else 'cifar10'
+    data = tfr.data.load(name, num_data, _NUM_TEST.value, _SEED.value, _DATA_DIR.value)
     for width in map(int, _WIDTHS.value):
-      posterior = tfr.Posterior(tfr.models.fcn(x.shape[1:], y.shape[1], width), x, y)
-      for name in _SAMPLERS.value:
-        rows.append({'width': width, 'n': num_data, **measure(posterior, name, x_test)})
+      model = tfr.models.fcn(data.x_train.shape[1:], 10, width)
+      posterior = tfr.Posterior(model, data.x_train, data.y_train)
+      for sampler in _SAMPLERS.value:
+        rows.append({'width': width, 'n': num_data, **measure(posterior, sampler, data.x_test)})
         print(timing.table(rows[-1:]).splitlines()[-1], flush=True)
         if _JSON.value:
           pathlib.Path(_JSON.value).write_text(json.dumps(rows, indent=1))

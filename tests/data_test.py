@@ -1,5 +1,6 @@
 """Built-in data sets: prepared as promised, from rows that exist, without overlap."""
 
+import os
 import re
 import sys
 
@@ -128,8 +129,7 @@ def test_numbers_of_data_must_be_positive_integers(name, value):
 @pytest.mark.parametrize('name, size', [('digits', 1797), ('diabetes', 442)])
 def test_more_data_than_there_are_cannot_be_loaded(name, size):
   message = (
-    f"`num_train + num_test` must be at most {size} for '{name}'. Received: num_train={size}, "
-    'num_test=1'
+    f'`num_train + num_test` must be at most {size} here. Received: num_train + num_test={size + 1}'
   )
   with _refuses(message):
     tfr.data.load(name, size, 1)
@@ -170,3 +170,18 @@ def test_without_scikit_learn_the_error_says_what_to_install(monkeypatch):
   monkeypatch.setitem(sys.modules, 'sklearn', None)
   with pytest.raises(ImportError, match=re.escape('pip install tfp-reprior[data]')):
     tfr.data.load('digits', 20, 7)
+
+
+def test_a_set_that_is_not_there_is_not_downloaded(tmp_path):
+  with pytest.raises(ValueError, match="must hold 'cifar10' as prepared by TensorFlow Datasets"):
+    tfr.data.load('cifar10', 10, 10, data_dir=str(tmp_path))
+
+
+def test_cifar10_is_prepared_as_in_the_paper():
+  data_dir = os.environ.get('TFP_REPRIOR_DATA_DIR')
+  if not data_dir:
+    pytest.skip('TFP_REPRIOR_DATA_DIR names no folder of TensorFlow Datasets with cifar10')
+  data = tfr.data.load('cifar10', 200, 50, data_dir=data_dir)
+  assert data.x_train.shape == (200, 32, 32, 3) and data.y_test.shape == (50, 10)
+  np.testing.assert_allclose([data.x_train.mean(), data.x_train.std()], [0, 1], atol=1e-4)
+  np.testing.assert_allclose(data.y_train.sum(axis=1), 0, atol=1e-6)

@@ -23,44 +23,78 @@ class Dataset(NamedTuple):
   y_test: np.ndarray
 
 
-def load(name, num_train, num_test, seed=0):
-  """Loads a built-in data set.
+BUILT_IN = ('digits', 'diabetes')
+
+
+def load(name, num_train, num_test, seed=0, data_dir=None):
+  """Loads a data set. Nothing is ever downloaded.
 
   Args:
-    name: `'digits'` (8 x 8 images, 10 classes) or `'diabetes'` (10 features, one real target).
-      Both come with scikit-learn (`pip install tfp-reprior[data]`).
+    name: `'digits'` (8 x 8 images, 10 classes) or `'diabetes'` (10 features, one real target),
+      which come with scikit-learn (`pip install tfp-reprior[data]`), or `'cifar10'`, prepared by
+      TensorFlow Datasets in `data_dir`.
     num_train: Positive integer, the number of training data.
     num_test: Positive integer, the number of test data.
     seed: Integer, seeds the random choice of the data.
+    data_dir: Folder of TensorFlow Datasets.
 
   Returns:
     A `Dataset`. Targets are centered one-hot vectors for classes; real targets are standardized
     with the figures of the training targets.
   """
-  checks.one_of('name', name, ('digits', 'diabetes'))
+  checks.one_of('name', name, (*BUILT_IN, 'cifar10'))
   checks.positive_integer('num_train', num_train)
   checks.positive_integer('num_test', num_test)
+  rng = np.random.default_rng(seed)
+  if name == 'cifar10':
+    train = _choose(rng, 'num_train', num_train, *_load_tfds(name, 'train', data_dir))
+    test = _choose(rng, 'num_test', num_test, *_load_tfds(name, 'test', data_dir))
+  else:
+    bunch = _load_sklearn(name)
+    x = bunch.images if name == 'digits' else bunch.data
+    both = _choose(rng, 'num_train + num_test', num_train + num_test, x, bunch.target)
+    train, test = [a[:num_train] for a in both], [a[num_train:] for a in both]
+  x_train, x_test = standardize(train[0], test[0])
+  if name == 'diabetes':
+    y_train, y_test = standardize(train[1][:, np.newaxis], test[1][:, np.newaxis])
+  else:
+    y_train, y_test = (centered_one_hot(labels, num_classes=10) for labels in (train[1], test[1]))
+  return Dataset(x_train, y_train, x_test, y_test)
+
+
+def _choose(rng, argument, size, x, target):
+  if size > len(x):
+    raise ValueError(f'`{argument}` must be at most {len(x)} here. Received: {argument}={size}')
+  chosen = rng.permutation(len(x))[:size]
+  return x[chosen], target[chosen]
+
+
+def _load_sklearn(name):
   try:
     from sklearn import datasets  # kept out of `import tfp_reprior`
   except ImportError as e:
     raise ImportError(
       'The built-in data sets come with scikit-learn: pip install tfp-reprior[data]'
     ) from e
-  bunch = datasets.load_digits() if name == 'digits' else datasets.load_diabetes()
-  x = bunch.images if name == 'digits' else bunch.data
-  if num_train + num_test > len(x):
-    raise ValueError(
-      f'`num_train + num_test` must be at most {len(x)} for {name!r}. Received: '
-      f'num_train={num_train}, num_test={num_test}'
+  return datasets.load_digits() if name == 'digits' else datasets.load_diabetes()
+
+
+def _load_tfds(name, split, data_dir):
+  import tensorflow_datasets as tfds  # kept out of `import tfp_reprior`
+
+  try:
+    # Without `download=False` a machine without network waits for minutes.
+    return tfds.as_numpy(
+      tfds.load(
+        name, split=split, data_dir=data_dir, download=False, batch_size=-1, as_supervised=True
+      )
     )
-  chosen = np.random.default_rng(seed).permutation(len(x))[: num_train + num_test]
-  x, target = x[chosen], bunch.target[chosen]
-  x_train, x_test = standardize(x[:num_train], x[num_train:])
-  if name == 'digits':
-    y = centered_one_hot(target, num_classes=10)
-    return Dataset(x_train, y[:num_train], x_test, y[num_train:])
-  y_train, y_test = standardize(target[:num_train, np.newaxis], target[num_train:, np.newaxis])
-  return Dataset(x_train, y_train, x_test, y_test)
+  except (AssertionError, FileNotFoundError) as e:
+    raise ValueError(
+      f'`data_dir` must hold {name!r} as prepared by TensorFlow Datasets; to prepare it, run on a '
+      f"machine with network: python -c \"import tensorflow_datasets as tfds; tfds.load('{name}', "
+      f'data_dir=...)". Received: data_dir={data_dir!r}'
+    ) from e
 
 
 def standardize(train, test):

@@ -3,7 +3,6 @@
 from typing import Any, NamedTuple
 
 import tensorflow as tf
-import tensorflow_probability as tfp
 
 from tfp_reprior import compilation
 from tfp_reprior.internal import checks, random
@@ -27,7 +26,7 @@ class CrankNicolsonResults(NamedTuple):
   is_accepted: tf.Tensor
 
 
-class PreconditionedCrankNicolson(tfp.mcmc.TransitionKernel):
+class PreconditionedCrankNicolson(langevin_kernel.Kernel):
   """Metropolis-Hastings with proposals that rotate the state towards a new draw of the prior.
 
   ```none
@@ -71,24 +70,17 @@ class PreconditionedCrankNicolson(tfp.mcmc.TransitionKernel):
         raise ValueError(
           f'`step_size` is an angle of pi / 2 at most. Received: step_size={step_size}'
         )
-    self._parameters = dict(
-      log_likelihood_fn=log_likelihood_fn,
-      step_size=step_size,
-      name=name or 'preconditioned_crank_nicolson',
+    super().__init__(
+      dict(
+        log_likelihood_fn=log_likelihood_fn,
+        step_size=step_size,
+        name=name or 'preconditioned_crank_nicolson',
+      )
     )
-
-  @property
-  def parameters(self):
-    """The arguments of the constructor, by name."""
-    return self._parameters
 
   @property
   def log_likelihood_fn(self):
     return self._parameters['log_likelihood_fn']
-
-  @property
-  def step_size(self):
-    return self._parameters['step_size']
 
   @property
   def is_calibrated(self):
@@ -96,7 +88,7 @@ class PreconditionedCrankNicolson(tfp.mcmc.TransitionKernel):
 
   def bootstrap_results(self, init_state):
     """Results from which the first step starts."""
-    with tf.name_scope(f'{self._parameters["name"]}.bootstrap_results'):
+    with tf.name_scope(f'{self.name}.bootstrap_results'):
       parts = [tf.convert_to_tensor(p) for p in parts_lib.to_list(init_state)]
       log_likelihood = self.log_likelihood_fn(*parts)
       return CrankNicolsonResults(
@@ -108,7 +100,7 @@ class PreconditionedCrankNicolson(tfp.mcmc.TransitionKernel):
 
   def one_step(self, current_state, previous_kernel_results, seed=None):
     """Takes one step; see `tfp.mcmc.TransitionKernel.one_step`."""
-    with tf.name_scope(f'{self._parameters["name"]}.one_step'):
+    with tf.name_scope(f'{self.name}.one_step'):
       results = previous_kernel_results
       parts = [tf.convert_to_tensor(p) for p in parts_lib.to_list(current_state)]
       noise_seed, accept_seed = random.split_seed(seed, n=2)

@@ -35,7 +35,31 @@ class LangevinResults(NamedTuple):
   is_accepted: tf.Tensor
 
 
-class LangevinKernel(tfp.mcmc.TransitionKernel):
+class Kernel(tfp.mcmc.TransitionKernel):
+  """A kernel that keeps the arguments of its constructor.
+
+  Args:
+    parameters: Dict of the arguments of the subclass, with `step_size` and `name`.
+  """
+
+  def __init__(self, parameters):
+    self._parameters = parameters
+
+  @property
+  def parameters(self):
+    """The arguments of the constructor, by name."""
+    return self._parameters
+
+  @property
+  def step_size(self):
+    return self._parameters['step_size']
+
+  @property
+  def name(self):
+    return self._parameters['name']
+
+
+class LangevinKernel(Kernel):
   """Partial refreshment, an integrator, and accept / reject with a flip of the momentum.
 
   ```none
@@ -58,8 +82,8 @@ class LangevinKernel(tfp.mcmc.TransitionKernel):
 
   def __init__(self, log_prob_fn, parameters):
     check_settings(log_prob_fn, parameters['step_size'], parameters['damping'])
+    super().__init__(parameters)
     self._log_prob_fn = log_prob_fn
-    self._parameters = parameters
 
   @property
   @abc.abstractmethod
@@ -72,21 +96,8 @@ class LangevinKernel(tfp.mcmc.TransitionKernel):
     """The number of its steps, one evaluation of the gradient each."""
 
   @property
-  def parameters(self):
-    """The arguments of the constructor, by name."""
-    return self._parameters
-
-  @property
-  def step_size(self):
-    return self._parameters['step_size']
-
-  @property
   def damping(self):
     return self._parameters['damping']
-
-  @property
-  def name(self):
-    return self._parameters['name']
 
   def bootstrap_results(self, init_state):
     """Results from which the first step starts. No momentum is drawn yet: there is no seed."""

@@ -28,33 +28,26 @@ class _Rotation(langevin_kernel.LangevinKernel):
     return self._parameters['num_steps']
 
 
-class _RotationLangevin(tfp.mcmc.TransitionKernel):
+class _RotationLangevin(langevin_kernel.Kernel):
   """What the two kernels share: everything but accept / reject."""
 
   def __init__(self, log_likelihood_fn, step_size, damping, num_steps=1, name=None):
     langevin_kernel.check_settings(log_likelihood_fn, step_size, damping)
     if isinstance(num_steps, (int, float)):
       checks.positive_integer('num_steps', num_steps)
-    self._parameters = dict(
-      log_likelihood_fn=log_likelihood_fn,
-      step_size=step_size,
-      damping=damping,
-      num_steps=num_steps,
-      name=name or 'rotation_langevin',
+    super().__init__(
+      dict(
+        log_likelihood_fn=log_likelihood_fn,
+        step_size=step_size,
+        damping=damping,
+        num_steps=num_steps,
+        name=name or 'rotation_langevin',
+      )
     )
-
-  @property
-  def parameters(self):
-    """The arguments of the constructor, by name."""
-    return self._parameters
 
   @property
   def log_likelihood_fn(self):
     return self._parameters['log_likelihood_fn']
-
-  @property
-  def step_size(self):
-    return self._parameters['step_size']
 
   @property
   def damping(self):
@@ -63,10 +56,6 @@ class _RotationLangevin(tfp.mcmc.TransitionKernel):
   @property
   def num_steps(self):
     return self._parameters['num_steps']
-
-  @property
-  def name(self):
-    return self._parameters['name']
 
   def bootstrap_results(self, init_state):
     """Results from which the first step starts. No momentum is drawn yet: there is no seed."""
