@@ -98,6 +98,7 @@ def summarize(trace, seconds, y_test):
 def main(argv):
   if len(argv) > 1:
     raise app.UsageError(f'Unknown arguments: {argv[1:]}')
+  tfr.compilation.keep_freed_memory()
   data = tfr.data.load('digits', _NUM_TRAIN.value, _NUM_TEST.value, seed=_SEED.value)
   model = tfr.models.fcn(data.x_train.shape[1:], 10, _WIDTH.value)
   posterior = tfr.Posterior(model, data.x_train, data.y_train, noise_scale=0.1)
