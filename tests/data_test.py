@@ -114,7 +114,7 @@ def _refuses(message):
 
 
 def test_unknown_names_are_refused():
-  with _refuses("`name` must be one of 'digits', 'diabetes'. Received: name='mnist'"):
+  with _refuses("`name` must be one of 'digits', 'diabetes', 'cifar10'. Received: name='mnist'"):
     tfr.data.load('mnist', 20, 7)
 
 

@@ -62,4 +62,4 @@ def test_script_runs_at_toy_size(name, tmp_path):
 
 def test_unknown_arguments_are_refused(tmp_path):
   result = _run('demo', 'quickly', tmp_path)
-  assert result.returncode != 0 and "Unknown arguments: ['quickly']" in result.stdout
+  assert result.returncode != 0 and "Unknown arguments: ['quickly']" in result.stderr
