@@ -46,7 +46,6 @@ _TEST = [
   'pytest-xdist>=3.6',
   # Pinned, because another version may format the same code in another way.
   'ruff==0.17.4',
-  'scikit-learn',
   'scipy',
 ]
 
@@ -61,12 +60,13 @@ setuptools.setup(
   license='Apache-2.0',
   license_files=['LICENSE'],
   packages=setuptools.find_packages(include=['tfp_reprior*']),
+  entry_points={'console_scripts': ['tfp-reprior = tfp_reprior.cli.main:main']},
   python_requires='>=3.10',
   install_requires=_INSTALL_REQUIRES,
   extras_require={
     'data': _DATA,
     'plot': _PLOT,
-    'test': _TEST,
+    'test': _TEST + _DATA + _PLOT,
     'gpu': [f'tensorflow[and-cuda]{_TENSORFLOW_RANGE}'],
     'all': _DATA + _PLOT,
   },

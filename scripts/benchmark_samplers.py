@@ -93,7 +93,7 @@ def measure(posterior, name, x_test):
   is_nuts = name.startswith('nuts')
   num_draws = _NUM_GRADIENTS.value // (32 if is_nuts else _THINNING.value)
   begin = time.perf_counter()
-  trace = runner.run_chains(
+  trace, _ = runner.run_chains(
     kernel,
     sampler.start_fn(_NUM_CHAINS.value, _SEED.value),
     trace_fn,

@@ -22,9 +22,8 @@ def _examples():
         for i, code in enumerate(_blocks(text)):
           name = getattr(node, 'name', 'module')
           yield pytest.param(code, id=f'{path.relative_to(ROOT)}:{name}:{i}')
-  for path in PAGES:
-    for i, code in enumerate(_blocks(path.read_text())):
-      yield pytest.param(code, id=f'{path.relative_to(ROOT)}:{i}')
+  for path in PAGES:  # the blocks of a page run in turn, as one program
+    yield pytest.param('\n'.join(_blocks(path.read_text())), id=str(path.relative_to(ROOT)))
 
 
 def _blocks(text):
@@ -32,7 +31,8 @@ def _blocks(text):
 
 
 @pytest.mark.parametrize('code', list(_examples()))
-def test_examples_run_as_printed(code):
+def test_examples_run_as_printed(code, tmp_path, monkeypatch):
+  monkeypatch.chdir(tmp_path)  # for those that write files
   exec(compile(code, 'example', 'exec'), {'__name__': 'example'})
 
 

@@ -12,8 +12,9 @@ SCRIPTS = pathlib.Path(__file__).parent.parent / 'scripts'
 # The smallest run of each script, and what it must print.
 RUNS = {
   'demo': (
-    '--width=8 --num_train=10 --num_test=20 --num_steps=40 --thinning=2',
-    ['mean acceptance', 'ESS per 1,000 steps, theta', 'ESS per second', 'test error'],
+    '--width=8 --num_train=10 --num_test=20 --num_results=10 --thinning=2 --num_tuning_steps=8 '
+    '--output={json}.demo',
+    ['mean acceptance', 'ESS/1k steps', 'test accuracy', 'report.html'],
   ),
   'benchmark_density': (
     '--widths=4 --nums_data=3 --nums_chains=1,2 --num_rounds=1 --json={json}',
@@ -30,6 +31,10 @@ RUNS = {
   'benchmark_memory': (
     '--width=4 --nums_data=8 --chunk_sizes=3',
     ['peak less data MiB', '| 3 | 8 |'],
+  ),
+  'benchmark_run': (
+    '--width=4 --num_train=5 --num_steps=100 --thinning=10',
+    ['mean acceptance', 'share of the run', '| 100% |'],
   ),
   'benchmark_samplers': (
     '--widths=4 --nums_data=5 --num_test=3 --num_gradients=100 --num_tuning_steps=20 '
@@ -56,7 +61,7 @@ def test_script_runs_at_toy_size(name, tmp_path):
   assert result.returncode == 0, result.stderr
   for text in expected:
     assert text in result.stdout
-  if '{json}' in arguments:
+  if '--json=' in arguments:
     assert json.loads((tmp_path / 'figures.json').read_text())
 
 

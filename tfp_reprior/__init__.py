@@ -1,25 +1,13 @@
 """Samples from the exact posterior of wide Bayesian neural networks, fast."""
 
-from tfp_reprior import (
-  bijectors,
-  compilation,
-  data,
-  diagnostics,
-  layers,
-  likelihoods,
-  mcmc,
-  models,
-)
-from tfp_reprior.bijectors import CollapsedPosterior, ComposedPosterior, ReadoutReprior
-from tfp_reprior.posterior import Posterior
+import importlib
+import sys
+
 from tfp_reprior.version import __version__
 
-__all__ = [
-  'CollapsedPosterior',
-  'ComposedPosterior',
-  'Posterior',
-  'ReadoutReprior',
-  '__version__',
+# Rooms, and the names at the top with the room that each comes from. All are imported when they are
+# first used: TensorFlow takes seconds to import, which `tfp-reprior --help` should not wait for.
+_ROOMS = (
   'bijectors',
   'compilation',
   'data',
@@ -28,4 +16,35 @@ __all__ = [
   'likelihoods',
   'mcmc',
   'models',
-]
+  'report',
+  'sampling',
+)
+_NAMES = {
+  'CollapsedPosterior': 'bijectors',
+  'ComposedPosterior': 'bijectors',
+  'Posterior': 'posterior',
+  'ReadoutReprior': 'bijectors',
+  'load_result': 'sampling',
+  'sample_posterior': 'sampling',
+}
+
+__all__ = ['__version__', *_NAMES, *_ROOMS]
+
+
+def __getattr__(name):
+  if name in _ROOMS:
+    return importlib.import_module(f'tfp_reprior.{name}')
+  if name in _NAMES:
+    value = getattr(importlib.import_module(f'tfp_reprior.{_NAMES[name]}'), name)
+    globals()[name] = value  # found without this function from now on
+    return value
+  raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
+
+
+def __dir__():
+  return sorted({*globals(), *__all__})
+
+
+if 'keras' in sys.modules:
+  # Keras loads a saved model only if the layers in it were imported before, and may be about to.
+  importlib.import_module('tfp_reprior.layers')

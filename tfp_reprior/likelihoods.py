@@ -1,47 +1,215 @@
-"""Likelihoods: the density of targets given the outputs of the network."""
+"""Likelihoods: the density of targets given the outputs of the network.
 
+The repriorisation needs Gaussian noise. For other likelihoods a Gaussian stands in, the surrogate,
+in the map alone: the log-density is exact, and only how close the posterior gets to N(0, I)
+depends on the surrogate. By default it is what the log-likelihood looks like near zero outputs,
+to second order.
+"""
+
+import abc
 import math
 
+import numpy as np
 import tensorflow as tf
 
 from tfp_reprior.internal import checks
 
 
-class Gaussian:
+class Likelihood(abc.ABC):
+  """What the rest of the package asks of a likelihood."""
+
+  @property
+  def is_conjugate(self):
+    """Whether the readout can be integrated out: Gaussian noise, the same for all outputs."""
+    return False
+
+  @abc.abstractmethod
+  def check_targets(self, y, num_outputs, dtype):
+    """The targets as a tensor `[n, ...]`; what this likelihood cannot be about is refused."""
+
+  @abc.abstractmethod
+  def log_prob(self, outputs, targets):
+    """Log-density of all targets.
+
+    Args:
+      outputs: f `[..., n, k]`.
+      targets: What `check_targets` returned, `[n, ...]`.
+
+    Returns:
+      `[...]`.
+    """
+
+  @abc.abstractmethod
+  def surrogate(self, targets, num_outputs, dtype):
+    """The Gaussian that stands in: targets `[n, k]`, and the variance of the noise, a float."""
+
+
+class Gaussian(Likelihood):
   """Independent Gaussian noise on every output.
 
   ```none
-  log_prob(f, y) = -1/2 sum((y - f)**2) / noise_scale**2 - n k / 2 * log(2 pi noise_scale**2)
+  log_prob(f, y) = -1/2 sum((y - f)**2 / noise_scale**2) - sum(log(noise_scale)) - n k / 2 log(2 pi)
   ```
 
+  With a noise scale for each output, the map uses their geometric mean.
+
   Args:
-    noise_scale: Positive float, the standard deviation of the noise.
+    noise_scale: Positive float, the standard deviation of the noise, or `k` of them.
   """
 
   def __init__(self, noise_scale=0.1):
-    self.noise_scale = float(checks.positive('noise_scale', noise_scale))
+    scale = np.asarray(checks.positive('noise_scale', noise_scale), np.float64)
+    if scale.ndim > 1:
+      raise ValueError(
+        '`noise_scale` must be a number, or one for each output. Received: noise_scale of shape '
+        f'{scale.shape}'
+      )
+    self.noise_scale = float(scale) if scale.ndim == 0 else scale
 
   @property
   def noise_variance(self):
     """The square of `noise_scale`."""
     return self.noise_scale**2
 
+  @property
+  def is_conjugate(self):
+    return isinstance(self.noise_scale, float)
+
+  def check_targets(self, y, num_outputs, dtype):
+    """Targets `[n, k]`, floating point; `[n]` is taken as `[n, 1]` if there is one output."""
+    if not self.is_conjugate and len(self.noise_scale) != num_outputs:
+      raise ValueError(
+        f'`noise_scale` must have one entry for each of the {num_outputs} outputs. Received: '
+        f'noise_scale={self.noise_scale}'
+      )
+    y = checks.finite_floats('y', y, dtype)
+    return _matrix(y, num_outputs, 'a row of {} outputs for each input')
+
   def log_prob(self, outputs, targets):
-    """Log-density of all targets.
-
-    Args:
-      outputs: f `[..., n, k]`.
-      targets: y `[n, k]`.
-
-    Returns:
-      `[...]`.
-    """
     outputs, targets = tf.convert_to_tensor(outputs), tf.convert_to_tensor(targets)
-    residuals = (targets - outputs) / self.noise_scale
-    log_scale = targets.shape.num_elements() * (
-      math.log(self.noise_scale) + math.log(2 * math.pi) / 2
-    )
+    residuals = (targets - outputs) / tf.constant(self.noise_scale, targets.dtype)
+    mean_log_scale = float(np.mean(np.log(self.noise_scale)))
+    log_scale = targets.shape.num_elements() * (mean_log_scale + math.log(2 * math.pi) / 2)
     return -0.5 * tf.reduce_sum(tf.square(residuals), axis=[-2, -1]) - log_scale
 
+  def surrogate(self, targets, num_outputs, dtype):
+    return targets, float(np.exp(np.mean(np.log(self.noise_variance))))
+
   def __repr__(self):
-    return f'Gaussian(noise_scale={self.noise_scale:g})'
+    scales = np.atleast_1d(self.noise_scale)
+    text = ', '.join(f'{s:g}' for s in scales)
+    return f'Gaussian(noise_scale={text if self.is_conjugate else f"[{text}]"})'
+
+
+class Categorical(Likelihood):
+  """One of `k` classes, with the outputs as logits.
+
+  ```none
+  log_prob(f, y) = sum(log(softmax(f))[y])
+  ```
+
+  The surrogate has targets `surrogate_scale * (one_hot(y) - 1/k)` and noise variance
+  `surrogate_variance`. By default both are `k`, the second-order expansion at `f = 0`, where the
+  Hessian of `-log(softmax)` is `(I - 1/k) / k`.
+
+  Args:
+    surrogate_scale: Positive float, or None for `k`.
+    surrogate_variance: Positive float, or None for `k`.
+  """
+
+  def __init__(self, surrogate_scale=None, surrogate_variance=None):
+    self.surrogate_scale = _optional('surrogate_scale', surrogate_scale)
+    self.surrogate_variance = _optional('surrogate_variance', surrogate_variance)
+
+  def check_targets(self, y, num_outputs, dtype):
+    """Labels `[n]`, integers from 0 to `k - 1`."""
+    y = np.asarray(y)
+    if y.ndim != 1 or not np.issubdtype(y.dtype, np.integer):
+      raise ValueError(
+        '`y` must be a vector of integer labels. Received: y of dtype '
+        f'{y.dtype} and shape {y.shape}'
+      )
+    if num_outputs < 2:
+      raise ValueError(f'Classes need two outputs or more. Received: a model with {num_outputs}')
+    bad = np.flatnonzero((y < 0) | (y >= num_outputs))
+    if len(bad):
+      raise ValueError(
+        f'`y` must hold labels from 0 to {num_outputs - 1}. Received: y[{bad[0]}]={y[bad[0]]}, and '
+        f'{len(bad)} such labels in all'
+      )
+    return tf.constant(y, tf.int32)
+
+  def log_prob(self, outputs, targets):
+    outputs, targets = tf.convert_to_tensor(outputs), tf.convert_to_tensor(targets)
+    one_hot = tf.one_hot(targets, outputs.shape[-1], dtype=outputs.dtype)
+    return tf.reduce_sum(tf.nn.log_softmax(outputs) * one_hot, axis=[-2, -1])
+
+  def surrogate(self, targets, num_outputs, dtype):
+    scale = float(num_outputs) if self.surrogate_scale is None else self.surrogate_scale
+    variance = float(num_outputs) if self.surrogate_variance is None else self.surrogate_variance
+    return scale * (tf.one_hot(targets, num_outputs, dtype=dtype) - 1.0 / num_outputs), variance
+
+  def __repr__(self):
+    return _repr_of_surrogate(self)
+
+
+class Bernoulli(Likelihood):
+  """Yes or no for every output, with the outputs as log-odds.
+
+  ```none
+  log_prob(f, y) = sum(y f - log(1 + exp(f)))
+  ```
+
+  The surrogate has targets `surrogate_scale * (y - 1/2)` and noise variance `surrogate_variance`.
+  By default both are 4, the second-order expansion at `f = 0`.
+
+  Args:
+    surrogate_scale: Positive float, or None for 4.
+    surrogate_variance: Positive float, or None for 4.
+  """
+
+  def __init__(self, surrogate_scale=None, surrogate_variance=None):
+    self.surrogate_scale = _optional('surrogate_scale', surrogate_scale)
+    self.surrogate_variance = _optional('surrogate_variance', surrogate_variance)
+
+  def check_targets(self, y, num_outputs, dtype):
+    """Targets `[n, k]` (`[n]` for one output), each 0 or 1."""
+    y = np.asarray(y)
+    if not np.all((y == 0) | (y == 1)):
+      bad = y[(y != 0) & (y != 1)][0]
+      raise ValueError(f'`y` must hold zeros and ones. Received: an entry {bad!r}')
+    return _matrix(tf.constant(y, dtype), num_outputs, 'a row of {} zeros or ones for each input')
+
+  def log_prob(self, outputs, targets):
+    outputs, targets = tf.convert_to_tensor(outputs), tf.convert_to_tensor(targets)
+    return tf.reduce_sum(targets * outputs - tf.nn.softplus(outputs), axis=[-2, -1])
+
+  def surrogate(self, targets, num_outputs, dtype):
+    scale = 4.0 if self.surrogate_scale is None else self.surrogate_scale
+    variance = 4.0 if self.surrogate_variance is None else self.surrogate_variance
+    return scale * (targets - 0.5), variance
+
+  def __repr__(self):
+    return _repr_of_surrogate(self)
+
+
+def _matrix(y, num_outputs, meaning):
+  if y.shape.rank == 1 and num_outputs == 1:
+    y = y[:, tf.newaxis]
+  if y.shape.rank != 2 or y.shape[1] != num_outputs:
+    raise ValueError(
+      f'`y` must have shape [n, {num_outputs}], {meaning.format(num_outputs)}. Received: y of '
+      f'shape {tuple(y.shape)}'
+    )
+  return y
+
+
+def _optional(name, value):
+  return None if value is None else float(checks.positive(name, value))
+
+
+def _repr_of_surrogate(likelihood):
+  return (
+    f'{type(likelihood).__name__}(surrogate_scale={likelihood.surrogate_scale}, '
+    f'surrogate_variance={likelihood.surrogate_variance})'
+  )

@@ -33,9 +33,10 @@ class Posterior:
     model: A `keras.Model` that ends in a linear readout, or a `tfp_reprior.models.ReadoutSplit`
       (which also takes the prior scales of plain Keras layers).
     x: Inputs `[n, ...]`, floating point unless the input of the model is integer.
-    y: Targets `[n, k]`, floating point; `[n]` is taken as `[n, 1]` if the model has one output.
-      Inputs and targets are cast to the dtype of the model.
-    noise_scale: Positive float, the standard deviation of Gaussian noise.
+    y: Targets: for Gaussian noise `[n, k]`, floating point (`[n]` is taken as `[n, 1]` if the model
+      has one output); else as the likelihood says. Inputs and targets are cast to the dtype of the
+      model.
+    noise_scale: Positive float, the standard deviation of Gaussian noise, or one for each output.
     likelihood: An object of `tfp_reprior.likelihoods`, instead of `noise_scale`.
 
   #### Examples
@@ -55,8 +56,16 @@ class Posterior:
     is_split = isinstance(model, readout_split.ReadoutSplit)
     self.split = model if is_split else readout_split.ReadoutSplit(model)
     self.likelihood = likelihoods.Gaussian(noise_scale) if likelihood is None else likelihood
-    self.x = self._check_inputs(x)
-    self.y = self._check_targets(y)
+    if not isinstance(self.likelihood, likelihoods.Likelihood):
+      raise TypeError(
+        '`likelihood` must be one of `tfp_reprior.likelihoods`. Received: '
+        f'likelihood={likelihood!r}'
+      )
+    self.x = self.check_inputs(x)
+    self.y = self.check_targets(y, self.x)
+    self.surrogate_targets, self.surrogate_variance = self.likelihood.surrogate(
+      self.y, self.split.num_outputs, self.split.dtype
+    )
 
   @property
   def prior_entropy(self):
@@ -85,7 +94,9 @@ class Posterior:
     """The change of variables that brings this posterior close to N(0, I).
 
     Args:
-      regularizer: Positive float `lam`; by default the variance of the noise.
+      regularizer: Positive float `lam`; `'noise'`, the default, for the variance of the noise (of
+        the surrogate, if the likelihood is not Gaussian), or `'n*noise'` for n times that. The
+        larger it is, the closer the map is to the identity.
       space: `'feature'`, `'data'`, or `'auto'` for the cheaper.
       validate_args: Whether to check values at run time.
 
@@ -94,18 +105,27 @@ class Posterior:
     """
     return readout_reprior.ReadoutReprior(
       features_fn=self.features_fn,
-      targets=self.y,
-      regularizer=self.likelihood.noise_variance if regularizer is None else regularizer,
+      targets=self.surrogate_targets,
+      regularizer=self.regularizer(regularizer),
       event_ndims=self.split.event_ndims,
       space=space,
       validate_args=validate_args,
     )
 
+  def regularizer(self, value=None):
+    """The number `lam` that a `regularizer` of `reprior` stands for."""
+    value = 'noise' if value is None else value
+    if isinstance(value, str):
+      checks.one_of('regularizer', value, ('noise', 'n*noise'))
+      return self.surrogate_variance * (1 if value == 'noise' else self.x.shape[0])
+    return checks.positive('regularizer', value)
+
   def features_fn(self, *hidden_parts):
     """The readout features of the training inputs: psi `[*chains, n, d]`."""
     return self.split.embed(hidden_parts, self.x)
 
-  def _check_inputs(self, x):
+  def check_inputs(self, x):
+    """Inputs `[n, ...]` for the model as a tensor; anything else is refused."""
     expected = self.split.model.inputs[0]
     if tf.as_dtype(expected.dtype).is_floating:
       x = checks.finite_floats('x', x, expected.dtype)
@@ -122,20 +142,13 @@ class Posterior:
       raise ValueError(f'`x` must hold at least one input. Received: x of shape {tuple(x.shape)}')
     return x
 
-  def _check_targets(self, y):
-    y = checks.finite_floats('y', y, self.split.dtype)
-    k = self.split.num_outputs
-    if y.shape.rank == 1 and k == 1:
-      y = y[:, tf.newaxis]
-    if y.shape.rank != 2 or y.shape[1] != k:
-      raise ValueError(
-        f'`y` must have shape [n, {k}], a row of {k} outputs for each input. Received: y of '
-        f'shape {tuple(y.shape)}'
-      )
-    if y.shape[0] != self.x.shape[0]:
+  def check_targets(self, y, x):
+    """Targets for the inputs `x` as a tensor, `[n, ...]`; anything else is refused."""
+    y = self.likelihood.check_targets(y, self.split.num_outputs, self.split.dtype)
+    if y.shape[0] != x.shape[0]:
       raise ValueError(
         '`x` and `y` must have the same length. Received: '
-        f'x of length {self.x.shape[0]}, y of length {y.shape[0]}'
+        f'x of length {x.shape[0]}, y of length {y.shape[0]}'
       )
     return y
 

@@ -204,10 +204,11 @@ def test_kernels_of_tfp_sample_the_collapsed_density():
 
 
 def test_only_gaussian_likelihoods_collapse():
-  posterior = toys.tiny_posterior()
-  posterior.likelihood = 'poisson'
-  with pytest.raises(ValueError, match="Only a Gaussian likelihood .* Received: 'poisson'"):
-    tfr.CollapsedPosterior(posterior)
+  for likelihood in (tfr.likelihoods.Bernoulli(), tfr.likelihoods.Gaussian([0.1, 0.2])):
+    posterior = toys.tiny_posterior()
+    posterior.likelihood = likelihood
+    with pytest.raises(ValueError, match=r'Only Gaussian noise of one scale .* Received: \w+\('):
+      tfr.CollapsedPosterior(posterior)
 
 
 @pytest.mark.parametrize('chunk_size', [0, -1, 2.5])

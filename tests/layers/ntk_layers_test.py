@@ -1,10 +1,11 @@
-"""NTKDense and NTKConv2D: forward pass, prior, saving, and what they refuse."""
+"""Layers in NTK parametrisation: forward pass, prior, saving, and what they refuse."""
 
 import inspect
 import re
 
 import keras
 import numpy as np
+import numpy_layers
 import pytest
 import scipy.stats
 import statistics_lib
@@ -12,6 +13,7 @@ import statistics_lib
 import tfp_reprior as tfr
 
 NTKDense, NTKConv2D = tfr.layers.NTKDense, tfr.layers.NTKConv2D
+NTKPosition, NTKSelfAttention = tfr.layers.NTKPosition, tfr.layers.NTKSelfAttention
 
 
 @pytest.fixture(autouse=True)
@@ -21,24 +23,6 @@ def _seed():
 
 def _refuses(message):
   return pytest.raises(ValueError, match=re.escape(message))
-
-
-def _conv2d(x, kernel, strides, padding):
-  """Convolution (without a flip, as in Keras) by explicit loops over the outputs."""
-  n, *size = x.shape[:3]
-  taps, filters = kernel.shape[:2], kernel.shape[3]
-  if padding == 'same':
-    out = [-(-size[i] // strides[i]) for i in (0, 1)]
-    pad = [max((out[i] - 1) * strides[i] + taps[i] - size[i], 0) for i in (0, 1)]
-    x = np.pad(x, [(0, 0), *((p // 2, p - p // 2) for p in pad), (0, 0)])
-  else:
-    out = [(size[i] - taps[i]) // strides[i] + 1 for i in (0, 1)]
-  y = np.zeros([n, *out, filters])
-  for b, i, j, f in np.ndindex(*y.shape):
-    top, left = i * strides[0], j * strides[1]
-    patch = x[b, top : top + taps[0], left : left + taps[1]]
-    y[b, i, j, f] = np.sum(patch * kernel[..., f])
-  return y
 
 
 @pytest.mark.parametrize('shape', [(5, 3), (5, 2, 3)])
@@ -61,7 +45,7 @@ def test_conv2d_is_the_scaled_sum_over_taps(padding, strides, bias_std):
   layer = NTKConv2D(3, (3, 2), strides, padding, 1.5, bias_std, activation='tanh', dtype='float64')
   x = np.random.default_rng(1).normal(size=(2, 5, 6, 4))
   actual = layer(x)
-  affine = 1.5 / np.sqrt(3 * 2 * 4) * _conv2d(x, layer.kernel.numpy(), strides, padding)
+  affine = 1.5 / np.sqrt(3 * 2 * 4) * numpy_layers.conv2d(x, layer.kernel.numpy(), strides, padding)
   if bias_std:
     affine += bias_std * layer.bias.numpy()
   np.testing.assert_allclose(actual, np.tanh(affine), rtol=0, atol=1e-10)
@@ -74,14 +58,20 @@ def test_conv2d_takes_one_integer_for_a_pair():
 
 @pytest.mark.parametrize(
   'layer, input_shape',
-  [(NTKDense(500, bias_std=0.1), (None, 40)), (NTKConv2D(200, 3, bias_std=0.1), (None, 5, 5, 10))],
+  [
+    (NTKDense(500, bias_std=0.1), (None, 40)),
+    (NTKConv2D(200, 3, bias_std=0.1), (None, 5, 5, 10)),
+    (NTKSelfAttention(200, bias_std=0.1), (None, 7, 100)),
+    (NTKPosition(), (None, 100, 200)),
+  ],
 )
 def test_initial_weights_are_standard_normal(layer, input_shape):
   # False-alarm rate 1e-6 each (Kolmogorov-Smirnov).
   layer.build(input_shape)
-  for weights in (layer.kernel.numpy().ravel(), layer.bias.numpy()):
-    assert statistics_lib.cdf_p_value(weights, 'norm') > statistics_lib.FALSE_ALARM
-  kernel = layer.kernel.numpy().ravel()
+  for weights in layer.weights:
+    draws = weights.numpy().ravel()
+    assert statistics_lib.cdf_p_value(draws, 'norm') > statistics_lib.FALSE_ALARM
+  kernel = layer.weights[0].numpy().ravel()
   x = np.linspace(-3, 3, 601)
   error = np.max(np.abs(scipy.stats.norm.cdf(x / 1.2) - scipy.stats.norm.cdf(x)))
   assert statistics_lib.detectable_cdf_error(kernel.size) < error
@@ -90,11 +80,16 @@ def test_initial_weights_are_standard_normal(layer, input_shape):
 
 @pytest.mark.parametrize(
   'layer, input_shape',
-  [(NTKDense(50, bias_std=0.1), (None, 4)), (NTKConv2D(50, 2, bias_std=0.1), (None, 5, 5, 3))],
+  [
+    (NTKDense(50, bias_std=0.1), (None, 4)),
+    (NTKConv2D(50, 2, bias_std=0.1), (None, 5, 5, 3)),
+    (NTKSelfAttention(50, bias_std=0.1), (None, 5, 50)),
+  ],
 )
-def test_initial_bias_shares_no_draws_with_the_kernel(layer, input_shape):
+def test_initial_weights_of_a_layer_share_no_draws(layer, input_shape):
   layer.build(input_shape)
-  assert not np.isin(layer.bias.numpy(), layer.kernel.numpy()).any()
+  flat = np.concatenate([w.numpy().ravel() for w in layer.weights])
+  assert np.unique(flat).size == flat.size
 
 
 def _chi_squared_p_value(draws, variance):
@@ -146,6 +141,8 @@ def test_weights_and_outputs_have_the_dtype_of_the_policy(make, dtype):
     NTKDense(7, 1.5, 0.2, 'gelu', name='a', dtype='float64'),
     NTKDense(7, np.sqrt(2.0), np.float64(0.1)),
     NTKConv2D(5, (3, 2), (1, 2), 'valid', 1.5, 0.2, 'relu', name='b'),
+    NTKSelfAttention(6, 3, 1.2, 1.5, 0.2, 'erf', name='c'),
+    NTKPosition(0.3, activation='tanh', name='d', dtype='float64'),
   ],
 )
 def test_config_holds_every_argument_and_makes_the_same_layer(layer):
@@ -180,6 +177,8 @@ def test_a_saved_model_reloads_to_equal_outputs(tmp_path):
     (NTKConv2D(5, (3, 2), strides=2), (2, 6, 7, 3)),
     (NTKConv2D(5, (3, 2), padding='valid'), (2, 6, 7, 3)),
     (NTKConv2D(5, (3, 2), strides=(1, 3), padding='valid'), (2, 6, 7, 3)),
+    (NTKSelfAttention(6, 3), (2, 7, 4)),
+    (NTKPosition(), (2, 7, 4)),
   ],
 )
 def test_computed_output_shape_is_that_of_the_outputs(layer, input_shape):

@@ -43,7 +43,7 @@ def _chain_moments(name):
   def trace_fn(state, _):
     return {'f': posterior.split.apply(sampler.theta_fn(state), x_new)[..., 0]}
 
-  trace = runner.run_chains(
+  trace, _ = runner.run_chains(
     kernel,
     sampler.start_fn(NUM_CHAINS, seed=1),
     trace_fn,

@@ -9,6 +9,7 @@ import toys
 
 import tfp_reprior as tfr
 from tfp_reprior.mcmc import samplers
+from tfp_reprior.mcmc import tuning as tuning_lib
 
 
 @pytest.mark.parametrize('name', samplers.NAMES)
@@ -54,19 +55,19 @@ def _tune(**kwargs):
 
 def test_tuning_picks_the_best_trial_of_its_last_round():
   tuning = _tune(sampler='rotation', dampings=[0.1, 1.0])
-  assert len(tuning.trials) == 3 + 6 + 3
-  last = tuning.trials[-3:]
+  assert len(tuning.trials) == 3 + 4 + 4
+  last = tuning.trials[-4:]
   best = max(last, key=lambda t: t.ess_per_gradient)
   assert (tuning.step_size, tuning.damping) == (best.step_size, best.damping)
-  assert all(t.step_size <= math.pi / 2 and t.is_feasible for t in tuning.trials)
-  assert ' <-' in tuning.table() and len(tuning.table().splitlines()) == 1 + 12
+  assert all(t.step_size <= math.pi / 2 for t in tuning.trials)
+  assert ' <-' in tuning.table() and len(tuning.table().splitlines()) == 1 + 11
 
 
 def test_tuning_prefers_long_steps_where_the_posterior_is_the_prior():
   # With huge noise phi is N(0, I): rotation is exact, and short steps can only lose.
   posterior = toys.tiny_posterior(noise_scale=1e3)
   tuning = tfr.mcmc.tune(posterior, num_steps=200, progress=False, step_sizes=[0.02, 0.2, 1.0])
-  first_round, chosen = tuning.trials[:3], max(t.ess_per_gradient for t in tuning.trials[-3:])
+  first_round, chosen = tuning.trials[:3], max(t.ess_per_gradient for t in tuning.trials[-4:])
   assert tuning.step_size > 0.2
   assert chosen > 5 * first_round[0].ess_per_gradient
   assert all(t.acceptance > 0.99 for t in tuning.trials)
@@ -75,7 +76,7 @@ def test_tuning_prefers_long_steps_where_the_posterior_is_the_prior():
 def test_uncalibrated_kernels_keep_the_acceptance_of_the_paper():
   tuning = _tune(sampler='uncalibrated_rotation', step_sizes=[0.003, 0.03, 0.3, 1.5])
   [chosen] = [
-    t for t in tuning.trials[-3:] if (t.step_size, t.damping) == (tuning.step_size, tuning.damping)
+    t for t in tuning.trials[-4:] if (t.step_size, t.damping) == (tuning.step_size, tuning.damping)
   ]
   assert chosen.acceptance >= 0.98
   assert any(not t.is_feasible for t in tuning.trials), 'the bound must have mattered'
@@ -85,24 +86,62 @@ def test_uncalibrated_kernels_keep_the_acceptance_of_the_paper():
 def test_kernels_without_momentum_have_no_damping():
   tuning = _tune(sampler='crank_nicolson')
   assert math.isnan(tuning.damping)
-  assert len(tuning.trials) == 3 + 3 + 3
+  assert len(tuning.trials) == 3 + 4 + 4
 
 
-def test_tuning_is_deterministic_and_resumes(tmp_path):
+def test_tuning_is_deterministic_and_resumes(tmp_path, monkeypatch):
   path = tmp_path / 'tuning.json'
-  first = _tune(path=path)
-  saved = json.loads(path.read_text())
-  assert len(saved['rounds']) == 3
-  # As if it had been stopped after the first round.
-  saved['rounds'] = saved['rounds'][:1]
-  path.write_text(json.dumps(saved))
-  second = _tune(path=path)
-  assert second == first
+  expected = _tune()
+  add = tuning_lib._Log.add
+
+  def add_and_stop(log, trials, state):
+    add(log, trials, state)
+    raise KeyboardInterrupt
+
+  for num_rounds in (1, 2):  # stopped twice, after a round each
+    monkeypatch.setattr(tuning_lib._Log, 'add', add_and_stop)
+    with pytest.raises(KeyboardInterrupt):
+      _tune(path=path)
+    assert len(json.loads(path.read_text())['rounds']) == num_rounds
+  monkeypatch.setattr(tuning_lib._Log, 'add', add)
+  assert _tune(path=path) == expected
+  assert list(tmp_path.iterdir()) == [path], 'states are for unfinished tunings'
   # Finished rounds are not run again: a changed figure is taken as it is.
   saved = json.loads(path.read_text())
   saved['rounds'][2][0]['ess_per_gradient'] = 99.0
   path.write_text(json.dumps(saved))
-  assert _tune(path=path).trials[-3].ess_per_gradient == 99.0
+  assert _tune(path=path).trials[-4].ess_per_gradient == 99.0
+
+
+def test_rounds_start_where_the_best_chains_of_the_last_ended(monkeypatch):
+  starts, ends = [], []
+  run_chains = tuning_lib.runner.run_chains
+
+  def recorded(kernel, state, *args, **kwargs):
+    trace, end = run_chains(kernel, state, *args, **kwargs)
+    starts.append(np.asarray(state[0]))
+    ends.append(np.asarray(end[0]))
+    return trace, end
+
+  monkeypatch.setattr(tuning_lib.runner, 'run_chains', recorded)
+  tuning = _tune(sampler='rotation', dampings=[0.1, 1.0])
+  rounds = [tuning.trials[:3], tuning.trials[3:7]]
+  for trials, end, start in zip(rounds, ends, starts[1:], strict=False):
+    best = trials.index(tuning_lib._best(trials))
+    np.testing.assert_array_equal(start, np.repeat(end[best : best + 1], len(start), axis=0))
+
+
+def test_corrected_kernels_with_momentum_are_rarely_turned_around():
+  tuning = _tune(sampler='rotation', step_sizes=[0.01, 0.03, 0.3, 1.5])
+  allowed = [t for t in tuning.trials if t.is_feasible]
+  assert all(t.acceptance >= 0.95 for t in allowed)
+  assert any(t.acceptance < 0.95 for t in tuning.trials), 'the bound must have mattered'
+
+
+def test_a_budget_of_seconds_shortens_the_rounds():
+  tuning = _tune(num_steps=10**6, max_seconds=1.0)
+  assert len(tuning.trials) == 3 + 8 + 4
+  assert tuning.step_size > 0
 
 
 def test_a_log_of_another_tuning_is_refused(tmp_path):

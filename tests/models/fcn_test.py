@@ -1,7 +1,6 @@
 """fcn: the network of the paper, against NumPy."""
 
 import math
-import re
 
 import keras
 import numpy as np
@@ -71,50 +70,3 @@ def test_biases_with_std_zero_are_left_out():
   model = tfr.models.fcn((5,), 3, 7, depth=2, bias_std=0.0, readout_bias_std=0.0)
   assert [tuple(w.shape) for w in model.trainable_variables] == [(5, 7), (7, 7), (7, 3)]
   assert not model.non_trainable_variables
-
-
-@pytest.mark.parametrize('dtype', [None, 'float32', 'float64'])
-def test_dtype_is_that_of_inputs_weights_and_outputs(dtype):
-  model = tfr.models.fcn((2, 2), 3, 7, dtype=dtype)
-  expected = dtype or 'float32'
-  assert model.inputs[0].dtype == model.outputs[0].dtype == expected
-  assert {w.dtype for w in model.trainable_variables} == {expected}
-
-
-def test_a_saved_fcn_reloads_to_equal_outputs(tmp_path):
-  model = tfr.models.fcn((2, 2), 3, 7)
-  model.save(tmp_path / 'fcn.keras')
-  x = np.random.default_rng(1).normal(size=(4, 2, 2)).astype(np.float32)
-  np.testing.assert_array_equal(keras.saving.load_model(tmp_path / 'fcn.keras')(x), model(x))
-
-
-def _refuses(message):
-  return pytest.raises(ValueError, match=re.escape(message))
-
-
-@pytest.mark.parametrize('input_shape', [5, '5', None])
-def test_input_shape_must_be_a_tuple(input_shape):
-  with _refuses(f'`input_shape` must be a tuple. Received: input_shape={input_shape!r}'):
-    tfr.models.fcn(input_shape, 3, 7)
-
-
-@pytest.mark.parametrize('name', ['num_outputs', 'width', 'depth'])
-@pytest.mark.parametrize('value', [0, 2.0])
-def test_sizes_must_be_positive_integers(name, value):
-  arguments = {'num_outputs': 3, 'width': 7, name: value}
-  with _refuses(f'`{name}` must be a positive integer. Received: {name}={value!r}'):
-    tfr.models.fcn((5,), **arguments)
-
-
-@pytest.mark.parametrize('name', ['weight_std', 'readout_weight_std'])
-@pytest.mark.parametrize('value', [0.0, -1.0, np.nan])
-def test_weight_stds_must_be_positive(name, value):
-  with _refuses(f'`{name}` must be positive. Received: {name}={value}'):
-    tfr.models.fcn((5,), 3, 7, **{name: value})
-
-
-@pytest.mark.parametrize('name', ['bias_std', 'readout_bias_std'])
-@pytest.mark.parametrize('value', [-1.0, np.nan])
-def test_bias_stds_must_not_be_negative(name, value):
-  with _refuses(f'`{name}` must not be negative. Received: {name}={value}'):
-    tfr.models.fcn((5,), 3, 7, **{name: value})

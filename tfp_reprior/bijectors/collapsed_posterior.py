@@ -4,7 +4,6 @@ import math
 
 import tensorflow as tf
 
-from tfp_reprior import likelihoods
 from tfp_reprior.bijectors import factorization, gradients
 from tfp_reprior.internal import checks, random
 from tfp_reprior.internal import parts as parts_lib
@@ -58,9 +57,9 @@ class CollapsedPosterior:
   """
 
   def __init__(self, posterior, chunk_size=None, linalg_dtype=None, space='auto'):
-    if not isinstance(posterior.likelihood, likelihoods.Gaussian):
+    if not posterior.likelihood.is_conjugate:
       raise ValueError(
-        'Only a Gaussian likelihood leaves a readout that can be integrated out. Received: '
+        'Only Gaussian noise of one scale leaves a readout that can be integrated out. Received: '
         f'{posterior.likelihood!r}'
       )
     if chunk_size is not None:

@@ -22,7 +22,7 @@ class ComposedPosterior:
 
   Args:
     posterior: A `tfp_reprior.Posterior`.
-    regularizer: Positive float `lam`; by default the variance of the noise.
+    regularizer: As of `tfp_reprior.Posterior.reprior`.
     space: `'feature'`, `'data'`, or `'auto'` for the smaller of n and d.
 
   #### Examples
@@ -42,25 +42,30 @@ class ComposedPosterior:
 
   def __init__(self, posterior, regularizer=None, space='auto'):
     self.posterior = posterior
-    self.regularizer = checks.positive(
-      'regularizer',
-      posterior.likelihood.noise_variance if regularizer is None else regularizer,
-    )
+    self.regularizer = posterior.regularizer(regularizer)
     self._space = checks.one_of('space', space, factorization.SPACES)
 
   def target_log_prob_fn(self, *phi_parts):
     """Log of the density in phi, up to the constant of `Posterior.log_prior`: `[*chains]`."""
+    return self.posterior.log_prior(*phi_parts) + self.log_likelihood_fn(*phi_parts)
+
+  def log_likelihood_fn(self, *phi_parts):
+    """Log of the density with respect to N(0, I): `[*chains]`.
+
+    ```none
+    log_likelihood(theta) + k * log|det(S)| - 1/2 sum(theta_out**2 - phi_out**2)
+    ```
+    """
     posterior, split = self.posterior, self.posterior.split
     phi_parts = split.check_parts(phi_parts)
-    hidden_parts = phi_parts[: split.num_hidden]
-    psi = posterior.features_fn(*hidden_parts)
-    a, b = factorization.scale(psi, posterior.y, self.regularizer)
+    psi = posterior.features_fn(*phi_parts[: split.num_hidden])
+    a, b = factorization.scale(psi, posterior.surrogate_targets, self.regularizer)
     phi_out = parts_lib.stack_readout(phi_parts[split.num_hidden :])
     space = factorization.choose_space(psi, self._space)
     theta_out, log_det = gradients.map_and_log_det(a, b, phi_out, space)
-    theta_parts = [*hidden_parts, *parts_lib.unstack_readout(theta_out, split.has_bias)]
     log_likelihood = posterior.likelihood.log_prob(tf.matmul(psi, theta_out), posterior.y)
-    return posterior.log_prior(*theta_parts) + log_likelihood + split.num_outputs * log_det
+    change = tf.reduce_sum((theta_out - phi_out) * (theta_out + phi_out), axis=[-2, -1])
+    return log_likelihood + split.num_outputs * log_det - 0.5 * change
 
   def __repr__(self):
     return (

@@ -24,7 +24,7 @@ class NTKConv2D(ntk_layer.NTKLayer):
     padding: `'same'` (zeros) or `'valid'`.
     weight_std: Positive float, prior standard deviation of the kernel, times `sqrt(fan_in)`.
     bias_std: Non-negative float, prior standard deviation of the bias. With 0 there is none.
-    activation: As in Keras: a name, a callable, or `None` for a linear layer.
+    activation: As in Keras, or `'erf'`: a name, a callable, or `None` for a linear layer.
     **kwargs: Passed to `keras.layers.Layer`.
 
   Input shape:

@@ -18,7 +18,7 @@ class NTKDense(ntk_layer.NTKLayer):
     units: Positive integer, the number of outputs.
     weight_std: Positive float, prior standard deviation of the kernel, times `sqrt(fan_in)`.
     bias_std: Non-negative float, prior standard deviation of the bias. With 0 there is none.
-    activation: As in Keras: a name, a callable, or `None` for a linear layer.
+    activation: As in Keras, or `'erf'`: a name, a callable, or `None` for a linear layer.
     **kwargs: Passed to `keras.layers.Layer`.
 
   Input shape:

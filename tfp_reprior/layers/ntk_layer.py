@@ -5,6 +5,7 @@ import math
 import keras
 
 from tfp_reprior.internal import checks
+from tfp_reprior.layers import activations
 
 
 class NTKLayer(keras.layers.Layer):
@@ -14,14 +15,14 @@ class NTKLayer(keras.layers.Layer):
   outputs = activation(weight_std / sqrt(fan_in) * linear(inputs, kernel) + bias_std * bias)
   ```
 
-  A subclass calls `add_kernel_and_bias` in `build` and `affine` in `call`. All its trainable
-  weights must have prior N(0, 1): this is what `tfp_reprior.models.ReadoutSplit` assumes of
-  every subclass.
+  A subclass calls `add_kernel_and_bias` in `build` and `affine` in `call`, and makes any further
+  weights by `add_standard_normal`. All its trainable weights must have prior N(0, 1): this is what
+  `tfp_reprior.models.ReadoutSplit` assumes of every subclass.
 
   Args:
     weight_std: Positive float, prior standard deviation of the kernel, times `sqrt(fan_in)`.
     bias_std: Non-negative float, prior standard deviation of the bias. With 0 there is none.
-    activation: As in Keras: a name, a callable, or `None` for a linear layer.
+    activation: As in Keras, or `'erf'`: a name, a callable, or `None` for a linear layer.
     **kwargs: Passed to `keras.layers.Layer`.
   """
 
@@ -29,21 +30,21 @@ class NTKLayer(keras.layers.Layer):
     super().__init__(**kwargs)
     self.weight_std = checks.positive('weight_std', weight_std)
     self.bias_std = checks.non_negative('bias_std', bias_std)
-    self.activation = keras.activations.get(activation)
+    self.activation = activations.get(activation)
     self.kernel = None
     self.bias = None
 
+  def add_standard_normal(self, shape, name):
+    """Creates a trainable weight that starts as a draw from its prior N(0, 1)."""
+    # A new initializer each time: one draws the same numbers whenever it is called.
+    initializer = keras.initializers.RandomNormal(stddev=1.0)
+    return self.add_weight(shape=tuple(shape), initializer=initializer, name=name)
+
   def add_kernel_and_bias(self, kernel_shape):
     """Creates `kernel` with the outputs as its last dimension, and `bias` if there is one."""
-
-    def standard_normal():  # a new one each: an initializer draws the same numbers every time
-      return keras.initializers.RandomNormal(stddev=1.0)
-
-    self.kernel = self.add_weight(shape=kernel_shape, initializer=standard_normal(), name='kernel')
+    self.kernel = self.add_standard_normal(kernel_shape, name='kernel')
     if self.bias_std > 0:
-      self.bias = self.add_weight(
-        shape=kernel_shape[-1:], initializer=standard_normal(), name='bias'
-      )
+      self.bias = self.add_standard_normal(kernel_shape[-1:], name='bias')
 
   @property
   def kernel_scale(self):

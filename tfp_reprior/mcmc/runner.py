@@ -1,5 +1,7 @@
 """Runs chains in compiled pieces, and keeps a trace instead of states."""
 
+from typing import Any, NamedTuple
+
 import numpy as np
 import tensorflow as tf
 
@@ -9,12 +11,117 @@ from tfp_reprior.internal import random
 _STEPS_PER_CALL = 50
 
 
-def run_chains(kernel, state, trace_fn, num_draws, thinning, seed, on_progress=None):
-  """Runs chains and traces one state in `thinning`.
+class Carry(NamedTuple):
+  """What goes on from draw to draw: tensors, or structures of tensors.
+
+  Attributes:
+    state: The state of the chains, a list of tensors `[*chains, *event]`.
+    results: The results of the kernel.
+    summary: What `observe_fn` makes of all draws.
+  """
+
+  state: Any
+  results: Any
+  summary: Any = ()
+
+
+class Runner:
+  """Runs chains, tracing one state in `thinning`.
 
   Unlike `tfp.mcmc.sample_chain`, memory does not grow with what the kernel carries, the loop is
-  in Python around pieces of fixed length, so that progress can be shown, and draws are the same
-  compiled or not.
+  in Python around pieces of bounded length, so that progress can be shown and saved, and draws are
+  the same compiled or not, and in pieces of whatever length.
+
+  Args:
+    kernel: A `tfp.mcmc.TransitionKernel`.
+    observe_fn: Function of a state, the results of the kernel and a summary; returns a dict of
+      tensors to trace, and the summary with the state counted in.
+    thinning: Positive integer, steps for each draw.
+    seed: A seed of TFP.
+  """
+
+  def __init__(self, kernel, observe_fn, thinning, seed):
+    self._kernel = kernel
+    self._observe_fn = observe_fn
+    self._thinning = thinning
+    [self._seed] = random.split_seed(seed, n=1)
+    self._run = None
+
+  @property
+  def draws_per_call(self):
+    """The most draws that one call of `advance` should make."""
+    return max(1, _STEPS_PER_CALL // self._thinning)
+
+  def start(self, state, summary=()):
+    """The `Carry` to begin with."""
+    return Carry(state, self._kernel.bootstrap_results(state), summary)
+
+  def prepare(self, carry):
+    """Traces what `advance` runs, once, so that it can be timed without."""
+    if self._run is None:
+      # A concrete function: TensorFlow complains of many functions that have one name.
+      number = tf.constant(0)
+      run = compilation.function(self._run_draws)
+      self._run = run.get_concrete_function(carry, number, number)
+
+  def advance(self, carry, first, num_draws):
+    """Makes draws number `first` to `first + num_draws - 1`.
+
+    Args:
+      carry: A `Carry`.
+      first: Integer, how many draws were made before.
+      num_draws: Positive integer, at most `draws_per_call`.
+
+    Returns:
+      carry: The `Carry` to go on with.
+      trace: Dict of arrays `[num_draws, ...]`: what `observe_fn` traces, and, if the kernel reports
+        `log_accept_ratio`, `'acceptance'`, the mean of `min(1, exp(log_accept_ratio))` over the
+        steps since the last draw, `[num_draws, *chains]`, where NaN counts as rejected.
+    """
+    self.prepare(carry)
+    carry, trace = self._run(carry, tf.constant(first), tf.constant(num_draws))
+    return carry, {name: v[:num_draws].numpy() for name, v in trace.items()}
+
+  def _run_draws(self, carry, first, num_draws):
+    draw = tf.function(self._draw, autograph=False)  # traced once, called before and in the loop
+    carry, trace = draw(carry, first)
+    arrays = {
+      name: tf.TensorArray(v.dtype, self.draws_per_call, element_shape=v.shape).write(0, v)
+      for name, v in trace.items()
+    }
+
+    def add(i, carry, arrays):
+      carry, trace = draw(carry, first + i)
+      return i + 1, carry, {name: arrays[name].write(i, v) for name, v in trace.items()}
+
+    _, carry, arrays = tf.while_loop(
+      lambda i, *_: i < num_draws, add, (tf.constant(1), carry, arrays)
+    )
+    return carry, {name: a.stack() for name, a in arrays.items()}
+
+  def _draw(self, carry, number):
+    has_acceptance = hasattr(carry.results, 'log_accept_ratio')
+    zeros = tf.zeros_like(carry.results.log_accept_ratio) if has_acceptance else 0.0
+
+    def step(j, state, results, acceptance):
+      seed = tf.random.fold_in(self._seed, number * self._thinning + j, alg='philox')
+      state, results = self._kernel.one_step(state, results, seed=seed)
+      if has_acceptance:
+        ratio = tf.exp(tf.minimum(results.log_accept_ratio, 0.0))
+        acceptance += tf.where(tf.math.is_nan(ratio), zeros, ratio) / self._thinning
+      return j + 1, state, results, acceptance
+
+    _, state, results, acceptance = tf.while_loop(
+      lambda j, *_: j < self._thinning, step, (tf.constant(0), carry.state, carry.results, zeros)
+    )
+    trace, summary = self._observe_fn(state, results, carry.summary)
+    if has_acceptance:
+      trace = {**trace, 'acceptance': acceptance}
+    return Carry(state, results, summary), trace
+
+
+def run_chains(kernel, state, trace_fn, num_draws, thinning, seed, on_progress=None):
+  """Runs chains from beginning to end, and traces one state in `thinning`.
 
   Args:
     kernel: A `tfp.mcmc.TransitionKernel`.
@@ -23,62 +130,23 @@ def run_chains(kernel, state, trace_fn, num_draws, thinning, seed, on_progress=N
     num_draws: Positive integer, the number of states that are traced.
     thinning: Positive integer, steps for each of them.
     seed: A seed of TFP.
-    on_progress: Function that is called with a number of steps, after these were taken.
+    on_progress: Function that is called with a number of steps, after these were taken. If it
+      returns true, the run ends there.
 
   Returns:
-    Dict of arrays `[num_draws, ...]`: what `trace_fn` returns, and, if the kernel reports
-    `log_accept_ratio`, `'acceptance'`, the mean of `min(1, exp(log_accept_ratio))` over the steps
-    since the last draw, `[num_draws, *chains]`.
+    trace: Dict of arrays `[num_draws, ...]`, or fewer, as those of `Runner.advance`.
+    state: The last state, like `state`.
   """
-  [seed] = random.split_seed(seed, n=1)
-  results = kernel.bootstrap_results(state)
-  reports_acceptance = hasattr(results, 'log_accept_ratio')
 
-  def traced(state, results, acceptance):
-    trace = dict(trace_fn(state, results))
-    if reports_acceptance:
-      trace['acceptance'] = acceptance
-    return trace
+  def observe(state, results, summary):
+    return trace_fn(state, results), summary
 
-  def draw(first, i, state, results):
-    zeros = tf.zeros_like(results.log_accept_ratio) if reports_acceptance else 0.0
-
-    def step(j, state, results, acceptance):
-      number = (first + i) * thinning + j
-      step_seed = tf.random.fold_in(seed, number, alg='philox')
-      state, results = kernel.one_step(state, results, seed=step_seed)
-      if reports_acceptance:
-        acceptance += tf.exp(tf.minimum(results.log_accept_ratio, 0.0)) / thinning
-      return j + 1, state, results, acceptance
-
-    _, state, results, acceptance = tf.while_loop(
-      lambda j, *_: j < thinning, step, (tf.constant(0), state, results, zeros)
-    )
-    return state, results, traced(state, results, acceptance)
-
-  @compilation.function
-  def run(state, results, first, num_draws_now):
-    state, results, trace = draw(first, 0, state, results)
-    arrays = {
-      name: tf.TensorArray(v.dtype, draws_per_call, element_shape=v.shape).write(0, v)
-      for name, v in trace.items()
-    }
-
-    def add(i, state, results, arrays):
-      state, results, trace = draw(first, i, state, results)
-      return i + 1, state, results, {name: arrays[name].write(i, v) for name, v in trace.items()}
-
-    _, state, results, arrays = tf.while_loop(
-      lambda i, *_: i < num_draws_now, add, (tf.constant(1), state, results, arrays)
-    )
-    return state, results, {name: a.stack() for name, a in arrays.items()}
-
-  draws_per_call = min(num_draws, max(1, _STEPS_PER_CALL // thinning))
+  runner = Runner(kernel, observe, thinning, seed)
+  carry = runner.start(state)
   traces = []
-  for first in range(0, num_draws, draws_per_call):
-    now = min(draws_per_call, num_draws - first)
-    state, results, trace = run(state, results, tf.constant(first), tf.constant(now))
-    traces.append({name: v.numpy()[:now] for name, v in trace.items()})
-    if on_progress is not None:
-      on_progress(now * thinning)
-  return {name: np.concatenate([t[name] for t in traces]) for name in traces[0]}
+  for first in range(0, num_draws, runner.draws_per_call):
+    carry, trace = runner.advance(carry, first, min(runner.draws_per_call, num_draws - first))
+    traces.append(trace)
+    if on_progress is not None and on_progress(thinning * len(next(iter(trace.values())))):
+      break
+  return {name: np.concatenate([t[name] for t in traces]) for name in traces[0]}, carry.state

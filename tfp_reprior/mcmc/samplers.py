@@ -3,7 +3,6 @@
 import dataclasses
 from collections.abc import Callable
 
-from tfp_reprior import likelihoods
 from tfp_reprior.bijectors import collapsed_posterior, composed_posterior
 from tfp_reprior.internal import checks
 from tfp_reprior.mcmc import crank_nicolson, rotation_langevin, underdamped_langevin
@@ -18,6 +17,14 @@ NAMES = (
   'standard',
   'uncalibrated_standard',
 )
+
+# Without accept / reject, and with it.
+_ROTATION = (rotation_langevin.UncalibratedRotationLangevin, rotation_langevin.RotationLangevin)
+_LEAPFROG = (
+  underdamped_langevin.UncalibratedUnderdampedLangevin,
+  underdamped_langevin.UnderdampedLangevin,
+)
+_KERNELS = {'rotation': _ROTATION, 'langevin': _LEAPFROG, 'standard': _LEAPFROG}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,6 +41,8 @@ class Sampler:
     num_moving_parts: The first parts of the state, those that the kernel moves step by step; it
       draws the others anew.
     has_damping: Whether the kernel has momentum.
+    leaves_prior_out: Whether the log-density that the kernel reports is with respect to N(0, I) on
+      the moving parts.
   """
 
   name: str
@@ -43,9 +52,10 @@ class Sampler:
   theta_fn: Callable
   num_moving_parts: int
   has_damping: bool = True
+  leaves_prior_out: bool = False
 
 
-def make_sampler(posterior, name='auto', over_dispersion=1.0):
+def make_sampler(posterior, name='auto', over_dispersion=1.0, regularizer=None):
   """Makes a sampler for a posterior.
 
   All start from the same weights: the image of draws from N(0, I) under the repriorisation, which
@@ -58,70 +68,47 @@ def make_sampler(posterior, name='auto', over_dispersion=1.0):
 
       | name | coordinates | kernel |
       | --- | --- | --- |
-      | `'auto'` | phi | `rotation` for Gaussian noise, else `langevin` |
-      | `'rotation'` | phi | `RotationLangevin` (Gaussian noise only) |
-      | `'crank_nicolson'` | phi | `PreconditionedCrankNicolson` (Gaussian noise only) |
+      | `'auto'`, `'rotation'` | phi | `RotationLangevin` |
+      | `'crank_nicolson'` | phi | `PreconditionedCrankNicolson` |
       | `'langevin'` | phi | `UnderdampedLangevin` |
       | `'standard'` | theta | `UnderdampedLangevin` |
 
     over_dispersion: Positive float, scale of the draws of phi that chains start from; above 1 for
       starts that spread wider than the posterior, as R-hat wants them.
+    regularizer: As of `tfp_reprior.Posterior.reprior`. With `'noise'`, and Gaussian noise of one
+      scale, the readout is integrated out.
 
   Returns:
     A `Sampler`.
   """
   checks.one_of('name', name, NAMES)
   checks.positive('over_dispersion', over_dispersion)
-  is_gaussian = isinstance(posterior.likelihood, likelihoods.Gaussian)
-  if name == 'auto':
-    name = 'rotation' if is_gaussian else 'langevin'
+  name = 'rotation' if name == 'auto' else name
   prefix = 'uncalibrated_'
   is_calibrated, kind = not name.startswith(prefix), name.removeprefix(prefix)
-  reprior = posterior.reprior()
+  reprior = posterior.reprior(regularizer)
+  is_collapsible = posterior.likelihood.is_conjugate and regularizer in (None, 'noise')
+  if kind == 'standard':
+    density = posterior
+  elif is_collapsible:
+    density = collapsed_posterior.CollapsedPosterior(posterior)
+  else:
+    density = composed_posterior.ComposedPosterior(posterior, regularizer)
+  num_moving_parts = len(posterior.split.event_shapes)
+  if kind == 'rotation' and is_collapsible:
+    num_moving_parts = posterior.split.num_hidden  # the likelihood does not depend on the others
+
+  def kernel_fn(step_size, damping=None):
+    if kind == 'crank_nicolson':
+      return crank_nicolson.PreconditionedCrankNicolson(density.log_likelihood_fn, step_size)
+    # Lists have an entry for each part.
+    settings = [s[:num_moving_parts] if isinstance(s, list) else s for s in (step_size, damping)]
+    log_prob_fn = density.log_likelihood_fn if kind == 'rotation' else density.target_log_prob_fn
+    return _KERNELS[kind][is_calibrated](log_prob_fn, *settings)
 
   def start_fn(num_chains, seed):
     phi = [over_dispersion * p for p in posterior.sample_prior(num_chains, seed)]
     return reprior.forward(phi) if kind == 'standard' else phi
-
-  if kind in ('rotation', 'crank_nicolson'):
-    log_likelihood_fn = collapsed_posterior.CollapsedPosterior(posterior).log_likelihood_fn
-
-  if kind == 'crank_nicolson':
-
-    def kernel_fn(step_size, damping=None):
-      del damping
-      return crank_nicolson.PreconditionedCrankNicolson(log_likelihood_fn, step_size)
-
-  elif kind == 'rotation':
-
-    def kernel_fn(step_size, damping):
-      kernel = (
-        rotation_langevin.RotationLangevin
-        if is_calibrated
-        else rotation_langevin.UncalibratedRotationLangevin
-      )
-      # Lists have an entry for each part; the likelihood depends on the hidden ones.
-      settings = [
-        s[: posterior.split.num_hidden] if isinstance(s, list) else s for s in (step_size, damping)
-      ]
-      return kernel(log_likelihood_fn, *settings)
-
-  else:
-    target = posterior
-    if kind == 'langevin':
-      target = (
-        collapsed_posterior.CollapsedPosterior(posterior)
-        if is_gaussian
-        else composed_posterior.ComposedPosterior(posterior)
-      )
-
-    def kernel_fn(step_size, damping):
-      kernel = (
-        underdamped_langevin.UnderdampedLangevin
-        if is_calibrated
-        else underdamped_langevin.UncalibratedUnderdampedLangevin
-      )
-      return kernel(target.target_log_prob_fn, step_size, damping)
 
   return Sampler(
     name=name,
@@ -129,8 +116,7 @@ def make_sampler(posterior, name='auto', over_dispersion=1.0):
     kernel_fn=kernel_fn,
     start_fn=start_fn,
     theta_fn=(lambda theta: list(theta)) if kind == 'standard' else reprior.forward,
-    num_moving_parts=posterior.split.num_hidden
-    if kind == 'rotation'
-    else len(posterior.split.event_shapes),
+    num_moving_parts=num_moving_parts,
     has_damping=kind != 'crank_nicolson',
+    leaves_prior_out=kind in ('rotation', 'crank_nicolson'),
   )

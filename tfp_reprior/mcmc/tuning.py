@@ -2,8 +2,8 @@
 
 import json
 import math
-import os
 import pathlib
+import time
 from typing import NamedTuple
 
 import numpy as np
@@ -11,10 +11,11 @@ import tensorflow as tf
 import tqdm
 
 from tfp_reprior import diagnostics
-from tfp_reprior.internal import checks, random
+from tfp_reprior.internal import checks, files, random
 from tfp_reprior.mcmc import runner, samplers
 
 _THINNING = 2
+_NUM_ROUNDS = 3
 
 
 class Trial(NamedTuple):
@@ -71,6 +72,7 @@ def tune(
   step_sizes=None,
   dampings=(0.03, 0.1, 0.3, 1.0),
   num_projections=100,
+  max_seconds=None,
   seed=0,
   progress=True,
   path=None,
@@ -84,19 +86,23 @@ def tune(
   error of the stationary distribution small: the criterion of Hron et al. (2022).
 
   Three rounds, each of pilot chains with different settings that run side by side in one batched
-  graph: step sizes on a coarse grid at one damping; dampings at step sizes around the best; step
-  sizes around the best again.
+  graph: step sizes on a coarse grid at one damping, for a quarter of `num_steps`; dampings at step
+  sizes around the best; step sizes around the best again. A round starts where the best chains of
+  the one before ended, because away from the bulk of the posterior other steps are accepted.
 
   Args:
     posterior: A `tfp_reprior.Posterior`.
     sampler: A name of `make_sampler`, or a `Sampler`.
     target_accept_prob: Smallest mean acceptance that is allowed; by default 0.98 without accept /
-      reject, and 0 with it.
+      reject. With it, 0.95 for kernels with momentum, which a rejection turns around, and 0.1 for
+      those without; if nothing reaches it, the setting that comes closest is taken.
     num_steps: Positive integer, steps of a pilot chain. The first quarter is not counted.
     num_chains: Positive integer, pilot chains for each pair of settings.
     step_sizes: List of step sizes of the first round; by default from 0.001 to 1.
     dampings: List of dampings of the second round.
     num_projections: Positive integer.
+    max_seconds: Positive float. Each round ends when a third of this has passed since the last one
+      ended, so that what is found depends on the speed of the machine; by default without limit.
     seed: A seed of TFP.
     progress: Whether to show a progress bar.
     path: File to save finished rounds to; if it exists, they are not run again.
@@ -105,7 +111,7 @@ def tune(
     A `Tuning`.
 
   Raises:
-    RuntimeError: If no setting was allowed.
+    RuntimeError: If no setting was allowed, without accept / reject.
 
   #### Examples
 
@@ -123,9 +129,11 @@ def tune(
     sampler = samplers.make_sampler(posterior, sampler)
   checks.positive_integer('num_steps', num_steps)
   checks.positive_integer('num_chains', num_chains)
+  if max_seconds is not None:
+    checks.positive('max_seconds', max_seconds)
   is_calibrated = sampler.kernel_fn(0.1, 0.1).is_calibrated
   if target_accept_prob is None:
-    target_accept_prob = 0.0 if is_calibrated else 0.98
+    target_accept_prob = (0.95 if sampler.has_damping else 0.1) if is_calibrated else 0.98
   checks.unit_interval('target_accept_prob', target_accept_prob)
   largest = math.pi / 2 if not sampler.has_damping or 'rotation' in sampler.name else math.inf
   if step_sizes is None:
@@ -140,31 +148,45 @@ def tune(
     if round_number == 0:
       return [(eps, middle) for eps in step_sizes]
     if round_number == 1 and sampler.has_damping:
-      return [(f * best.step_size, d) for d in dampings for f in (0.6, 1.0, 1.6)]
-    return [(f * best.step_size, best.damping) for f in (0.8, 1.0, 1.25)]
+      return [(f * best.step_size, d) for d in dampings for f in (0.7, 1.4)]
+    return [(f * best.step_size, best.damping) for f in (0.64, 0.8, 1.0, 1.25)]
 
   best = None
-  with tqdm.tqdm(total=3 * num_steps, desc='tuning', unit='step', disable=not progress) as bar:
-    for round_number in range(3):
+  lengths = [-(-num_steps // 4), num_steps, num_steps]
+  with tqdm.tqdm(total=sum(lengths), desc='tuning', unit='step', disable=not progress) as bar:
+    for round_number, length in enumerate(lengths):
       if round_number < len(log.rounds):
-        bar.update(num_steps)
+        bar.update(length)
       else:
         settings = settings_of_round(round_number, best)
         settings = [(min(float(eps), largest), float(d)) for eps, d in settings]
-        log.add(pilots.run(round_number, list(dict.fromkeys(settings)), bar))
-      allowed = [t for trials in log.rounds for t in trials if t.is_feasible]
-      if not allowed:
-        trials = log.rounds[-1]
+        deadline = time.monotonic() + (math.inf if max_seconds is None else max_seconds / 3)
+
+        def on_progress(num_steps_now, deadline=deadline):
+          bar.update(num_steps_now)
+          return time.monotonic() > deadline
+
+        settings = list(dict.fromkeys(settings))
+        log.add(*pilots.run(round_number, settings, length, on_progress, log.state))
+      best = _best(log.rounds[round_number])
+      if not best.is_feasible and not is_calibrated:
         raise RuntimeError(
           'No setting kept the mean acceptance at or above '
           f'target_accept_prob={target_accept_prob}: give smaller `step_sizes`. Tried: '
-          + ', '.join(f'{t.step_size:.3g} (acceptance {t.acceptance:.3g})' for t in trials)
+          + ', '.join(
+            f'{t.step_size:.3g} (acceptance {t.acceptance:.3g})' for t in log.rounds[round_number]
+          )
         )
-      # Of the newest round, whose trials ran side by side; of earlier ones only if it has none.
-      newest = [t for t in log.rounds[-1] if t.is_feasible] or allowed
-      best = max(newest, key=lambda t: t.ess_per_gradient)
       bar.set_postfix_str(f'step size {best.step_size:.3g}, damping {best.damping:.3g}')
   return Tuning(best.step_size, best.damping, [t for trials in log.rounds for t in trials])
+
+
+def _best(trials):
+  """The fastest of the allowed ones, or, if there is none, the one closest to be."""
+  allowed = [t for t in trials if t.is_feasible]
+  if not allowed:
+    return max(trials, key=lambda t: t.acceptance)
+  return max(allowed, key=lambda t: t.ess_per_gradient)
 
 
 class _Pilots:
@@ -188,7 +210,9 @@ class _Pilots:
     """What a saved log must agree with."""
     return {
       'sampler': self._sampler.name,
-      'posterior': repr(self._sampler.posterior),
+      'num_data': self._sampler.posterior.x.shape[0],
+      'num_parameters': self._sampler.posterior.split.num_parameters,
+      'likelihood': repr(self._sampler.posterior.likelihood),
       'num_steps': self._num_steps,
       'num_chains': self._num_chains,
       'target_accept_prob': self._target_accept_prob,
@@ -197,8 +221,20 @@ class _Pilots:
       'seed': [int(w) for w in self._seeds[0]],
     }
 
-  def run(self, round_number, settings, bar):
-    """One `Trial` for each pair of settings."""
+  def run(self, round_number, settings, num_steps, on_progress, state):
+    """Tries each pair of settings.
+
+    Args:
+      round_number: Integer.
+      settings: List of pairs.
+      num_steps: Steps of each chain.
+      on_progress: As of `run_chains`.
+      state: Where to start, for the chains of one trial; or None.
+
+    Returns:
+      trials: List of a `Trial` for each pair.
+      state: Where the chains of the best ended.
+    """
     num_trials, c = len(settings), self._num_chains
     split = self._sampler.posterior.split
 
@@ -211,24 +247,29 @@ class _Pilots:
 
     kernel = self._sampler.kernel_fn(*(per_chain([s[i] for s in settings]) for i in range(2)))
     start_seed, chain_seed = random.split_seed(self._seeds[round_number], n=2)
-    state = self._sampler.start_fn(num_trials * c, start_seed)
-    trace = runner.run_chains(
+    if state is None:
+      starts = self._sampler.start_fn(num_trials * c, start_seed)
+    else:
+      starts = [tf.tile(p, [num_trials] + [1] * (len(p.shape) - 1)) for p in state]
+    trace, ends = runner.run_chains(
       kernel,
-      state,
+      starts,
       lambda state, _: {'projections': self._project(state[: self._sampler.num_moving_parts])},
-      num_draws=max(1, self._num_steps // _THINNING),
+      num_draws=max(1, num_steps // _THINNING),
       thinning=_THINNING,
       seed=chain_seed,
-      on_progress=bar.update,
+      on_progress=on_progress,
     )
     projections, acceptance = trace['projections'], trace['acceptance']
     skip = len(projections) // 4
-    return [
+    trials = [
       self._trial(
         setting, projections[skip:, i * c : (i + 1) * c], acceptance[skip:, i * c :][:, :c]
       )
       for i, setting in enumerate(settings)
     ]
+    first = c * trials.index(_best(trials))
+    return trials, [p[first : first + c].numpy() for p in ends]
 
   def _trial(self, setting, projections, acceptance):
     is_finite = bool(np.all(np.isfinite(projections)) and np.all(np.isfinite(acceptance)))
@@ -244,12 +285,17 @@ class _Pilots:
 
 
 class _Log:
-  """The rounds of trials, in memory and, if there is a path, in a file."""
+  """The rounds of trials, in memory and, if there is a path, in files.
+
+  Attributes:
+    rounds: List of lists of trials.
+    state: Where the best chains of the last round ended; None before the first.
+  """
 
   def __init__(self, path, description):
     self._path = None if path is None else pathlib.Path(path)
     self._description = description
-    self.rounds = []
+    self.rounds, self.state = [], None
     if self._path is not None and self._path.exists():
       saved = json.loads(self._path.read_text())
       different = {k for k, v in description.items() if saved['description'].get(k) != v}
@@ -262,12 +308,24 @@ class _Log:
           )
         )
       self.rounds = [[Trial(**t) for t in trials] for trials in saved['rounds']]
+      if self._state_path(len(self.rounds)).exists():
+        arrays = files.load_arrays(self._state_path(len(self.rounds)))
+        self.state = [arrays[name] for name in sorted(arrays)]
 
-  def add(self, trials):
+  def add(self, trials, state):
     self.rounds.append(trials)
-    if self._path is not None:
-      rounds = [[t._asdict() for t in trials] for trials in self.rounds]
-      text = json.dumps({'description': self._description, 'rounds': rounds}, indent=1)
-      temporary = self._path.with_name(self._path.name + '.tmp')
-      temporary.write_text(text)
-      os.replace(temporary, self._path)  # whole or not at all
+    self.state = state
+    if self._path is None:
+      return
+    # The state first, under a name of its own: a log never speaks of a state that is not there.
+    num_rounds = len(self.rounds)
+    if num_rounds < _NUM_ROUNDS:
+      arrays = {f'part_{i:04d}': p for i, p in enumerate(state)}
+      files.save_arrays(self._state_path(num_rounds), arrays)
+    rounds = [[t._asdict() for t in trials] for trials in self.rounds]
+    text = json.dumps({'description': self._description, 'rounds': rounds}, indent=1)
+    files.write_atomically(self._path, lambda file: file.write(text.encode()))
+    self._state_path(num_rounds - 1).unlink(missing_ok=True)
+
+  def _state_path(self, num_rounds):
+    return self._path.with_suffix(f'.state{num_rounds}.npz')

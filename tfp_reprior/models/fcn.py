@@ -2,8 +2,8 @@
 
 import keras
 
-from tfp_reprior.internal import checks
 from tfp_reprior.layers import ntk_dense
+from tfp_reprior.models import ends
 
 
 def fcn(
@@ -31,7 +31,7 @@ def fcn(
     num_outputs: Positive integer `k`.
     width: Positive integer, the width of every hidden layer.
     depth: Positive integer, the number of hidden layers.
-    activation: As in Keras. `'gelu'` is the exact one.
+    activation: `'gelu'` (the exact one), `'relu'`, `'tanh'`, `'erf'`, or another one of Keras.
     weight_std: Positive float, prior scale of the hidden kernels (before `1 / sqrt(fan_in)`).
     bias_std: Non-negative float, prior scale of the hidden biases; 0 means no bias.
     readout_weight_std: As `weight_std`, of the readout.
@@ -55,12 +55,14 @@ def fcn(
   J. Hron, R. Novak, J. Pennington and J. Sohl-Dickstein. Wide Bayesian neural networks have a
   simple weight posterior: theory and accelerated sampling. ICML 2022.
   """
-  if not isinstance(input_shape, (list, tuple)):
-    raise ValueError(f'`input_shape` must be a tuple. Received: input_shape={input_shape!r}')
-  for argument, value in [('num_outputs', num_outputs), ('width', width), ('depth', depth)]:
-    checks.positive_integer(argument, value)
-  checks.positive('readout_weight_std', readout_weight_std)
-  checks.non_negative('readout_bias_std', readout_bias_std)
+  ends.check_arguments(
+    input_shape,
+    readout_weight_std,
+    readout_bias_std,
+    num_outputs=num_outputs,
+    width=width,
+    depth=depth,
+  )
   inputs = keras.Input(tuple(input_shape), dtype=dtype, name='inputs')
   h = keras.layers.Flatten(dtype=dtype)(inputs) if len(input_shape) != 1 else inputs
   for i in range(depth):
@@ -68,7 +70,5 @@ def fcn(
       width, weight_std, bias_std, activation, dtype=dtype, name=f'hidden_{i + 1}'
     )
     h = hidden(h)
-  readout = ntk_dense.NTKDense(
-    num_outputs, readout_weight_std, readout_bias_std, dtype=dtype, name='readout'
-  )
-  return keras.Model(inputs, readout(h), name=name)
+  outputs = ends.add_readout(h, num_outputs, readout_weight_std, readout_bias_std, dtype)
+  return keras.Model(inputs, outputs, name=name)

@@ -70,6 +70,12 @@ class ReadoutSplit:
     embedding, readout = _split(model)
     _check_state(model, embedding, readout)
     self.model = model
+    self.prior_stds = dict(
+      weight_std=weight_std,
+      bias_std=bias_std,
+      readout_weight_std=readout_weight_std,
+      readout_bias_std=readout_bias_std,
+    )
     self._embedding = stateless.StatelessModel(embedding)
     hidden_std = {
       'kernel': checks.positive('weight_std', weight_std),

@@ -8,13 +8,16 @@ import tensorflow as tf
 
 from tfp_reprior.internal import random
 
+# Up to this many chains get a copy of the network each in the graph.
+_MAX_COPIES = 4
+
 
 class StatelessModel:
   """A Keras model as a function of its trainable variables.
 
   With chain dimensions, all chains go through the model at once if its layers allow (NTKDense
-  does, and elementwise layers do), else one after the other in a `tf.map_fn`. Which of the two
-  is found out by trying: no list of layers would be complete.
+  does, and elementwise layers do), else each chain by itself. Which of the two is found out by
+  trying: no list of layers would be complete.
 
   Args:
     model: A `keras.Model` without non-trainable variables.
@@ -56,6 +59,10 @@ class StatelessModel:
       return self.model(x)
 
   def _map(self, values, x):
+    if values[0].shape[0] in range(1, _MAX_COPIES + 1):
+      # A loop takes longer to trace, and longer to run in the loop over chunks of data.
+      chains = zip(*(tf.unstack(v) for v in values), strict=True)
+      return tf.stack([self._call(chain, x) for chain in chains])
     return tf.map_fn(
       lambda chain: self._call(chain, x),
       values,

@@ -1,4 +1,4 @@
-"""Built-in data sets: prepared as promised, from rows that exist, without overlap."""
+"""Data sets by name: prepared as promised, from rows that exist, without overlap."""
 
 import os
 import re
@@ -37,7 +37,7 @@ def test_shapes_and_dtypes(name, input_shape, outputs):
   assert dataset.y_train.shape == (20, outputs)
   assert dataset.x_test.shape == (7, *input_shape)
   assert dataset.y_test.shape == (7, outputs)
-  assert {a.dtype for a in dataset} == {np.dtype(np.float32)}
+  assert {a.dtype for a in dataset[:4]} == {np.dtype(np.float32)}
 
 
 @pytest.mark.parametrize('name', ['digits', 'diabetes'])
@@ -79,43 +79,42 @@ def test_training_and_test_data_are_disjoint(name, seed):
   assert len(set(rows)) == 200
 
 
-def test_all_data_can_be_loaded():
-  dataset = tfr.data.load('diabetes', 400, 42)
+@pytest.mark.parametrize(
+  'num_train, num_test, expected',
+  [
+    (400, 42, (400, 42)),
+    (400, None, (400, 42)),
+    (None, 42, (400, 42)),
+    (None, None, (354, 88)),  # a fifth of 442
+  ],
+)
+def test_all_data_can_be_loaded(num_train, num_test, expected):
+  dataset = tfr.data.load('diabetes', num_train, num_test)
+  assert (len(dataset.x_train), len(dataset.x_test)) == expected
   rows = [*_indices('diabetes', dataset.x_train), *_indices('diabetes', dataset.x_test)]
   assert sorted(rows) == list(range(442))
 
 
 def test_data_are_determined_by_the_seed():
   first, again, other = (tfr.data.load('digits', 20, 7, seed) for seed in (3, 3, 4))
-  for a, b, c in zip(first, again, other, strict=True):
+  assert first.preparation == again.preparation != other.preparation
+  for a, b, c in zip(first[:4], again[:4], other[:4], strict=True):
     np.testing.assert_array_equal(a, b)
     assert not np.array_equal(a, c)
-
-
-def test_standardize_uses_one_mean_and_one_deviation():
-  train, test = np.array([[1.0, 5.0], [3.0, 7.0]]), np.array([[4.0, 9.0]])  # mean 4, variance 5
-  actual = tfr.data.standardize(train, test)
-  expected = np.array([[-3, 1], [-1, 3]]) / np.sqrt(5), np.array([[0, 5]]) / np.sqrt(5)
-  for a, e in zip(actual, expected, strict=True):
-    assert a.dtype == np.float32
-    np.testing.assert_allclose(a, e, rtol=1e-6)
-
-
-def test_centered_one_hot_of_an_example():
-  actual = tfr.data.centered_one_hot([2, 0], num_classes=4)
-  expected = [[-0.25, -0.25, 0.75, -0.25], [0.75, -0.25, -0.25, -0.25]]
-  assert actual.dtype == np.float32
-  np.testing.assert_array_equal(actual, expected)
-  assert tfr.data.centered_one_hot(np.zeros([0], int), 4).shape == (0, 4)
 
 
 def _refuses(message):
   return pytest.raises(ValueError, match=re.escape(message))
 
 
-def test_unknown_names_are_refused():
-  with _refuses("`name` must be one of 'digits', 'diabetes', 'cifar10'. Received: name='mnist'"):
-    tfr.data.load('mnist', 20, 7)
+@pytest.mark.parametrize('name', ['digit', './table.txt', ''])
+def test_unknown_names_are_refused(name):
+  message = (
+    "`name` must be 'digits', 'diabetes', 'toy', a path that ends in .npz or .csv, or a data set "
+    f'of TensorFlow Datasets. Received: name={name!r}'
+  )
+  with _refuses(message):
+    tfr.data.load(name, 20, 7)
 
 
 @pytest.mark.parametrize('name', ['num_train', 'num_test'])
@@ -136,25 +135,6 @@ def test_more_data_than_there_are_cannot_be_loaded(name, size):
 
 
 @pytest.mark.parametrize(
-  'labels, shape, shown',
-  [([0, 3], (2,), '[0 3]'), ([-1, 2], (2,), '[-1  2]'), ([[0]], (1, 1), '[[0]]')],
-)
-def test_labels_must_be_a_vector_of_classes(labels, shape, shown):
-  message = (
-    '`labels` must be a vector of integers from 0 to 2. Received: labels of dtype int64 and shape '
-    f'{shape}, {shown}'
-  )
-  with _refuses(message):
-    tfr.data.centered_one_hot(labels, 3)
-
-
-@pytest.mark.parametrize('labels', [[0.0, 1.0, 2.0], [True, False, True]])
-def test_labels_must_be_integers(labels):
-  with _refuses('`labels` must be a vector of integers from 0 to 2.'):
-    tfr.data.centered_one_hot(labels, 3)
-
-
-@pytest.mark.parametrize(
   'standardize',
   [
     lambda: tfr.data.standardize(np.ones([3, 1]), np.ones([2, 1])),
@@ -172,9 +152,47 @@ def test_without_scikit_learn_the_error_says_what_to_install(monkeypatch):
     tfr.data.load('digits', 20, 7)
 
 
+def test_classes_are_counted_and_named():
+  assert tfr.data.load('diabetes', 20, 7).num_classes is None
+  digits = tfr.data.load('digits', 20, 7)
+  assert digits.num_classes == 10
+  assert digits.preparation.class_names == tuple('0123456789')
+
+
+def test_the_toy_has_a_gap_and_is_tested_on_a_wider_grid():
+  data = tfr.data.load('toy')
+  x, x_test = (
+    a[:, 0] * data.preparation.x_std[0] + data.preparation.x_mean[0]
+    for a in (data.x_train, data.x_test)
+  )
+  assert len(x) == 20 and len(x_test) == 200
+  assert np.all((np.abs(x) > 0.399) & (np.abs(x) < 1.001)) and x.min() < 0 < x.max()
+  np.testing.assert_allclose(x_test, np.linspace(-1.5, 1.5, 200), atol=1e-5)
+  for inputs, y in [(x, data.y_train), (x_test, data.y_test)]:
+    errors = data.preparation.restore(y)[:, 0] - (np.sin(4 * inputs) + inputs)
+    assert 0.05 < errors.std() < 0.15  # the noise is 0.1
+
+
+def test_the_toy_has_as_many_data_as_asked_for():
+  data = tfr.data.load('toy', num_train=5, num_test=3)
+  assert data.x_train.shape == data.y_train.shape == (5, 1)
+  assert data.x_test.shape == data.y_test.shape == (3, 1)
+
+
+def test_only_tables_have_a_target_column():
+  with _refuses("`target` must be `None` unless `name` is a .csv file. Received: target='y' for"):
+    tfr.data.load('toy', target='y')
+
+
 def test_a_set_that_is_not_there_is_not_downloaded(tmp_path):
   with pytest.raises(ValueError, match="must hold 'cifar10' as prepared by TensorFlow Datasets"):
     tfr.data.load('cifar10', 10, 10, data_dir=str(tmp_path))
+
+
+@pytest.mark.parametrize('name', ['imdb_reviews', 'imagenet2012', 'coco'])
+def test_sets_that_are_not_images_of_one_shape_with_labels_are_refused(name, tmp_path):
+  with _refuses('`name` must be a data set of inputs of one shape and their classes, such as'):
+    tfr.data.load(name, data_dir=str(tmp_path))
 
 
 def test_cifar10_is_prepared_as_in_the_paper():
@@ -185,3 +203,4 @@ def test_cifar10_is_prepared_as_in_the_paper():
   assert data.x_train.shape == (200, 32, 32, 3) and data.y_test.shape == (50, 10)
   np.testing.assert_allclose([data.x_train.mean(), data.x_train.std()], [0, 1], atol=1e-4)
   np.testing.assert_allclose(data.y_train.sum(axis=1), 0, atol=1e-6)
+  assert data.preparation.class_names[:2] == ('airplane', 'automobile')

@@ -1,0 +1,269 @@
+"""Every command at toy size: what it prints, what it writes, and that this is right."""
+
+import argparse
+import csv
+import dataclasses
+import json
+import signal
+
+import keras
+import numpy as np
+import pytest
+
+import tfp_reprior as tfr
+from tfp_reprior.cli import benchmark, flags, main, predict, report, sample, tune
+from tfp_reprior.mcmc import samplers
+from tfp_reprior.sampling import progress
+
+SIZES = (
+  '--width=8 --depth=1 --num_chains=2 --num_results=4 --thinning=1 --num_burnin_steps=0 '
+  '--step_size=0.1 --quiet'
+).split()
+CLASSES = 'a,b,kind\n' + ''.join(f'{i},{i * i % 7},{"xyz"[i % 3]}\n' for i in range(12))
+
+
+@pytest.fixture(scope='module')
+def toy_run(tmp_path_factory):
+  """The folder of a run on the toy data."""
+  folder = tmp_path_factory.mktemp('runs') / 'toy'
+  code = main.main(
+    ['sample', '--data=toy', '--num_test=10', f'--run_dir={folder}', '--no-report', *SIZES]
+  )
+  assert code == 0
+  return folder
+
+
+@pytest.fixture(scope='module')
+def class_run(tmp_path_factory):
+  """The folder of a run on classes in a .csv file."""
+  folder = tmp_path_factory.mktemp('runs')
+  (folder / 'data.csv').write_text(CLASSES)
+  code = main.main(
+    ['sample', f'--data={folder / "data.csv"}', f'--run_dir={folder / "run"}', '--no-report']
+    + SIZES
+  )
+  assert code == 0
+  return folder / 'run'
+
+
+def _read_table(path):
+  with open(path, newline='') as file:
+    return list(csv.DictReader(file))
+
+
+def test_sampling_prints_its_summary_and_keeps_the_result(toy_run, capsys):
+  again = ['sample', '--data=toy', '--num_test=10', f'--run_dir={toy_run}', '--no-report', *SIZES]
+  assert main.main(again) == 0  # goes on with a run that is complete
+  out = capsys.readouterr().out
+  assert 'toy: 20 training and 10 test data, inputs of shape (1,), 1 real target; devices: ' in out
+  assert 'rotation, step size 0.1, damping 0.1: 2 chains of 4 draws, 1 steps each' in out
+  assert 'test rmse: ' in out and 'report' not in out
+  result = tfr.load_result(toy_run)
+  assert result.num_draws == 4 and result.settings['step_size'] == 0.1
+  data = tfr.data.load('toy', num_test=10)
+  np.testing.assert_array_equal(result.posterior.x, data.x_train)
+  assert sample.read_preparation(toy_run) == data.preparation
+
+
+def test_flags_reach_the_sampler(tmp_path):
+  arguments = '--sampler=langevin --damping=0.3 --seed=5 --noise_scale=0.2 --num_train=6'
+  code = main.main(
+    ['sample', '--data=toy', '--num_test=3', '--no-report', f'--run_dir={tmp_path}']
+    + arguments.split()
+    + SIZES
+  )
+  assert code == 0
+  result = tfr.load_result(tmp_path)
+  expected = {'sampler': 'langevin', 'damping': 0.3, 'seed': 5, 'noise_scale': 0.2, 'num_data': 6}
+  assert {name: result.settings[name] for name in expected} == expected
+
+
+def test_saved_keras_models_are_sampled(tmp_path, capsys):
+  model = keras.Sequential(
+    [keras.Input((1,)), keras.layers.Dense(5, 'tanh'), keras.layers.Dense(1)], name='mine'
+  )
+  model.save(tmp_path / 'mine.keras')
+  code = main.main(
+    ['sample', '--data=toy', '--num_test=3', f'--model={tmp_path / "mine.keras"}', '--no-report']
+    + [f'--run_dir={tmp_path / "run"}', *SIZES]
+  )
+  assert code == 0
+  assert "Posterior(model='mine', n=20, num_parameters=16" in capsys.readouterr().out
+
+
+def test_a_folder_with_a_run_of_other_data_is_refused(toy_run, capsys):
+  before = (toy_run / 'data.json').read_text()
+  for data in ('--data=diabetes', '--seed=3'):
+    arguments = ['sample', '--data=toy', f'--run_dir={toy_run}', '--num_test=10', *SIZES, data]
+    assert main.main(arguments) == 1
+    assert 'error: --run_dir holds a run of other data' in capsys.readouterr().err
+  assert (toy_run / 'data.json').read_text() == before
+
+
+def test_no_resume_refuses_a_folder_with_a_run(toy_run, capsys):
+  arguments = ['sample', '--data=toy', '--num_test=10', f'--run_dir={toy_run}', '--no-resume']
+  assert main.main([*arguments, *SIZES]) == 1
+  assert '`run_dir` holds a run already' in capsys.readouterr().err
+
+
+def test_ctrl_c_keeps_what_there_is_and_the_same_command_goes_on(tmp_path, monkeypatch, capsys):
+  class Interrupting(progress.Progress):
+    def update(self, *args):
+      super().update(*args)
+      signal.raise_signal(signal.SIGINT)
+
+  arguments = ['sample', '--data=toy', '--num_test=10', f'--run_dir={tmp_path}', '--no-report']
+  with monkeypatch.context() as patch:
+    patch.setattr(progress, 'Progress', Interrupting)
+    assert main.main([*arguments, *SIZES]) == 130
+  assert 'the same command goes on with it' in capsys.readouterr().out
+  partial = tfr.load_result(tmp_path)
+  assert 0 < partial.num_draws < 4 and not partial.is_complete
+  assert main.main([*arguments, *SIZES]) == 0
+  assert tfr.load_result(tmp_path).is_complete
+
+
+def test_reports_are_written_with_the_run_and_on_several(toy_run, monkeypatch, tmp_path, capsys):
+  written = []
+  monkeypatch.setattr(tfr.report, 'write_report', lambda *arguments: written.append(arguments))
+  result = tfr.load_result(toy_run)
+  sample.write_report(result, str(toy_run))
+  assert written.pop() == ([result], toy_run / 'report.html', [str(toy_run)])
+  assert f'The report is {toy_run / "report.html"}' in capsys.readouterr().out
+  output = tmp_path / 'both.html'
+  assert main.main(['report', str(toy_run), str(toy_run), f'--output={output}']) == 0
+  [(results, path, names)] = written
+  assert [r.num_draws for r in results] == [4, 4]
+  assert path == output and names == [str(toy_run)] * 2
+
+
+def test_a_report_of_a_run_is_a_page(toy_run, tmp_path, capsys):
+  pytest.importorskip('matplotlib')
+  output = tmp_path / 'report.html'
+  assert main.main(['report', str(toy_run), f'--output={output}']) == 0
+  assert capsys.readouterr().out == f'The report is {output}\n'
+  assert '</html>' in output.read_text()
+
+
+def test_a_run_without_matplotlib_is_no_failure(toy_run, monkeypatch, capsys):
+  def refuse(*arguments):
+    raise ImportError('pip install something')
+
+  monkeypatch.setattr(tfr.report, 'write_report', refuse)
+  sample.write_report(tfr.load_result(toy_run), str(toy_run))
+  assert 'No report was written. pip install something' in capsys.readouterr().out
+
+
+def test_predictions_are_in_the_units_of_the_data(toy_run, tmp_path, capsys):
+  (tmp_path / 'new.csv').write_text('y,x\n1.5,0.5\n-1,-0.7\n')
+  output = tmp_path / 'out.csv'
+  arguments = ['predict', str(toy_run), f'--data={tmp_path / "new.csv"}', f'--output={output}']
+  assert main.main(arguments) == 0
+  out = capsys.readouterr().out
+  assert 'rmse: ' in out and f'2 predictions are in {output}' in out
+  # The same by hand.
+  preparation = tfr.data.load('toy', num_test=10).preparation
+  x = (np.array([[0.5], [-0.7]]) - preparation.x_mean) / preparation.x_std
+  prediction = tfr.load_result(toy_run).predict(x.astype(np.float32))
+  mean, std = preparation.y_mean[0], preparation.y_std[0]
+  for i, row in enumerate(_read_table(output)):
+    row = {name: float(value) for name, value in row.items()}
+    np.testing.assert_allclose(row['mean'], mean + std * prediction.mean[i, 0], rtol=1e-4)
+    np.testing.assert_allclose(row['stddev'], std * prediction.stddev[i, 0], rtol=1e-4)
+    for q in (0.05, 0.5, 0.95):
+      expected = mean + std * prediction.quantile(q)[i, 0]
+      np.testing.assert_allclose(row[f'quantile_{q}'], expected, rtol=1e-4)
+
+
+def test_predictions_of_classes_have_labels_and_probabilities(class_run, tmp_path, capsys):
+  (tmp_path / 'new.csv').write_text('b,a\n1,0.5\n3,7\n')
+  arguments = ['predict', str(class_run), f'--data={tmp_path / "new.csv"}']
+  assert main.main([*arguments, f'--output={tmp_path / "out.csv"}']) == 0
+  assert main.main([*arguments, f'--output={tmp_path / "out.npz"}']) == 0
+  assert 'accuracy' not in capsys.readouterr().out
+  arrays = np.load(tmp_path / 'out.npz')
+  assert arrays['class_names'].tolist() == ['x', 'y', 'z']
+  assert arrays['mean'].shape == arrays['stddev'].shape == (2, 3)
+  assert arrays['quantiles'].shape == (3, 2, 3)
+  np.testing.assert_allclose(arrays['class_probabilities'].sum(axis=1), 1)
+  for i, row in enumerate(_read_table(tmp_path / 'out.csv')):
+    probabilities = {c: float(row[f'probability_{c}']) for c in 'xyz'}
+    np.testing.assert_allclose(
+      list(probabilities.values()), arrays['class_probabilities'][i], rtol=1e-4
+    )
+    assert row['label'] == arrays['label'][i] == max(probabilities, key=probabilities.get)
+    np.testing.assert_allclose(float(row['mean_y']), arrays['mean'][i, 1], rtol=1e-4)
+
+
+def test_predictions_of_known_classes_are_judged(class_run, tmp_path, capsys):
+  (tmp_path / 'known.csv').write_text(CLASSES)
+  arguments = ['predict', str(class_run), f'--data={tmp_path / "known.csv"}']
+  assert main.main([*arguments, f'--output={tmp_path / "out.csv"}']) == 0
+  assert 'accuracy: ' in capsys.readouterr().out
+
+
+def test_runs_of_other_programs_take_data_as_they_are(toy_run, tmp_path, capsys):
+  tfr.load_result(toy_run).save(tmp_path / 'run')
+  x = np.array([[0.5], [-0.7]], np.float32)
+  np.savez(tmp_path / 'new.npz', x=x)
+  arguments = ['predict', str(tmp_path / 'run'), f'--data={tmp_path / "new.npz"}']
+  assert main.main([*arguments, f'--output={tmp_path / "out.npz"}']) == 0
+  assert 'data are taken as they are' in capsys.readouterr().out
+  expected = tfr.load_result(toy_run).predict(x).mean
+  np.testing.assert_allclose(np.load(tmp_path / 'out.npz')['mean'], expected, rtol=1e-6)
+
+
+def test_inputs_of_another_shape_are_told(toy_run, tmp_path, capsys):
+  np.savez(tmp_path / 'new.npz', x=np.ones([2, 3]))
+  arguments = ['predict', str(toy_run), f'--data={tmp_path / "new.npz"}']
+  assert main.main([*arguments, f'--output={tmp_path / "out.npz"}']) == 1
+  assert '[n, 1]' in capsys.readouterr().err
+
+
+def test_tuning_prints_its_table_and_the_command_that_uses_it(tmp_path, capsys):
+  path = tmp_path / 'tuning.json'
+  code = main.main(
+    ['tune', '--data=toy', '--width=8', '--depth=1', '--num_tuning_steps=8', '--num_train=5']
+    + [f'--path={path}', '--quiet']
+  )
+  assert code == 0
+  *table, blank, command = capsys.readouterr().out.splitlines()
+  assert table[0].startswith('step size  damping') and blank == ''
+  last = json.loads(path.read_text())['rounds'][-1]
+  words = command.split()
+  assert words[:6] == 'tfp-reprior sample --data=toy --num_train=5 --width=8 --depth=1'.split()
+  assert words[6] == '--sampler=auto' and words[-1] == '--run_dir=DIR'
+  chosen = {f'--step_size={t["step_size"]:.4g}' for t in last}
+  assert words[7] in chosen and words[8].startswith('--damping=')
+
+
+def test_the_benchmark_prints_a_table_and_the_machine(capsys):
+  assert main.main(['benchmark', '--width=4', '--num_data=3', '--num_rounds=1']) == 0
+  out = capsys.readouterr().out
+  for text in ('tensorflow: ', '| standard: value and gradient |', '| rotation: step |'):
+    assert text in out
+
+
+def test_defaults_are_those_of_the_package():
+  parser = argparse.ArgumentParser()
+  sample.add_arguments(parser)
+  for field in dataclasses.fields(tfr.sampling.Settings):
+    if field.name not in ('num_projections', 'num_kept_draws', 'over_dispersion'):
+      assert parser.get_default(field.name) == field.default, field.name
+
+
+def test_help_knows_every_sampler_and_data_set():
+  assert all(name in flags.SAMPLERS for name in samplers.NAMES)
+  assert all(name in flags.DATA for name in tfr.data.BUILT_IN)
+
+
+@pytest.mark.parametrize('command', [sample, tune, predict, report, benchmark])
+def test_examples_in_help_can_be_typed(command, monkeypatch, capsys):
+  seen = []
+  monkeypatch.setattr(command, 'run', lambda args: seen.append(args) or 0)
+  text = command.DESCRIPTION.replace('\\\n', '')
+  examples = [line for line in text.splitlines() if line.startswith('  tfp-reprior ')]
+  assert examples
+  for line in examples:
+    assert main.main(line.split()[1:]) == 0, capsys.readouterr().err
+  assert len(seen) == len(examples)

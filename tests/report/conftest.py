@@ -1,0 +1,63 @@
+"""Results that the tests of the report share: small real runs, and runs with made-up traces."""
+
+import copy
+
+import numpy as np
+import pytest
+
+import tfp_reprior as tfr
+from tfp_reprior.mcmc import tuning
+
+
+def _run(inputs, y, **kwargs):
+  model = tfr.models.fcn(inputs.shape[1:], y.shape[1], width=16)
+  arguments = dict(num_chains=2, num_results=20, num_burnin_steps=10, thinning=1, progress=False)
+  arguments |= dict(step_size=0.1, damping=0.1, x_test=inputs[::2], y_test=y[::2])
+  return tfr.sample_posterior(model, inputs, y, **(arguments | kwargs))
+
+
+@pytest.fixture(scope='session')
+def regression():
+  """A run on one input and one real target."""
+  x = np.linspace(-1, 1, 12, dtype=np.float32)[:, np.newaxis]
+  return _run(x, np.sin(3 * x))
+
+
+@pytest.fixture(scope='session')
+def classes():
+  """A run on two inputs and three classes, as if it had been tuned."""
+  rng = np.random.default_rng(1)
+  y = tfr.data.centered_one_hot(np.arange(30) % 3, num_classes=3)
+  x = (y[:, :2] + 0.3 * rng.standard_normal([30, 2])).astype(np.float32)
+  result = _run(x, y, thinning=3)
+  trials = [(0.3, 0.1, 0.2, 1e-3, False), (0.1, 0.1, 0.9, 4e-2, True), (0.1, 1.0, 0.9, 3e-2, True)]
+  result.tuning = tuning.Tuning(0.1, 0.1, [tuning.Trial(*trial) for trial in trials])
+  return result
+
+
+@pytest.fixture
+def pretend(regression):
+  """Function that changes attributes of a run; traces are made up of draws `[s, c, r]`."""
+
+  def change(theta=None, f=None, acceptance=0.9, settings=None, **attributes):
+    result = copy.copy(regression)
+    result.settings = result.settings | (settings or {})
+    if theta is not None:
+      s, c = theta.shape[:2]
+      rng = np.random.default_rng(0)
+      result.settings = result.settings | {'num_results': s, 'num_chains': c} | (settings or {})
+      energy = rng.standard_normal([s, c])
+      result.trace = {'theta': theta, 'energy': energy, 'log_prob': -energy}
+      result.trace |= {'acceptance': np.full([s, c], acceptance)} | ({} if f is None else {'f': f})
+      result.burnin_trace = {}
+    for name, value in attributes.items():
+      setattr(result, name, value)
+    return result
+
+  return change
+
+
+@pytest.fixture
+def noise():
+  """Function that draws independent normal numbers `[s, c, r]`."""
+  return lambda *shape: np.random.default_rng(3).standard_normal(shape).astype(np.float32)

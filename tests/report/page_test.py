@@ -1,0 +1,247 @@
+"""The report page: figures of the run, whatever is missing, and nothing from elsewhere."""
+
+import html.parser
+import re
+
+import numpy as np
+import pytest
+
+import tfp_reprior as tfr
+from tfp_reprior.report import measures
+
+
+@pytest.fixture
+def write(tmp_path):
+  def write(*results, names=None):
+    path = tfr.report.write_report(list(results), tmp_path / 'report.html', names)
+    assert path == tmp_path / 'report.html' and list(tmp_path.iterdir()) == [path]
+    return path.read_text(encoding='utf-8')
+
+  return write
+
+
+def _tiles(page):
+  tiles = re.findall(r'<div class="tile"><dt>(.*?)</dt><dd>(.*?)</dd>', page)
+  return {name: float(value.replace(',', '')) for name, value in tiles if '×' not in value}
+
+
+class _Outline(html.parser.HTMLParser):
+  """Checks that tags are closed, and collects headings and ids."""
+
+  def __init__(self, page):
+    super().__init__()
+    self.open, self.levels, self.ids, self.tags = [], [], [], set()
+    self.feed(page)
+    assert not self.open
+
+  def handle_starttag(self, tag, attributes):
+    self.tags.add(tag)
+    self.ids += [value for name, value in attributes if name == 'id']
+    if re.fullmatch('h[1-6]', tag):
+      self.levels.append(int(tag[1]))
+    if tag != 'meta':
+      self.open.append(tag)
+
+  def handle_startendtag(self, tag, attributes):
+    self.handle_starttag(tag, attributes)
+    self.open.pop()
+
+  def handle_endtag(self, tag):
+    assert self.open.pop() == tag
+
+
+def test_figures_are_those_of_the_result(write, regression):
+  page = write(regression)
+  tiles = _tiles(page)
+  for name, what in (('theta', 'weights'), ('f', 'outputs at x_test')):
+    draws = regression.trace[name].astype(np.float64)
+    squared = 1 + draws.mean(axis=0).var(axis=0) / draws.var(axis=0).mean(axis=0)
+    assert tiles[f'largest R-hat, {what}'] == pytest.approx(np.sqrt(squared.max()), abs=6e-4)
+    ess = np.min(regression.effective_sample_size(name))
+    assert tiles[f'smallest ESS, {what}'] == pytest.approx(ess, rel=1e-2)
+  acceptance = np.mean(regression.trace['acceptance'])
+  assert tiles['mean acceptance'] == pytest.approx(acceptance, rel=1e-2)
+  milliseconds = 1000 * regression.seconds['sampling'] / 20
+  assert tiles['milliseconds per step of all chains'] == pytest.approx(milliseconds, rel=1e-2)
+  rmse = np.sqrt(np.mean((regression.test_prediction.mean - regression.y_test) ** 2))
+  assert tiles['test RMSE'] == pytest.approx(rmse, rel=1e-2)
+  assert '<dt>num burnin steps</dt><dd>10</dd>' in page and '20 × 2' in page
+  assert f'{regression.seconds["burn-in"]:,.1f} s' in page
+  assert 'Tuning' not in page
+
+
+def test_one_input_has_bands_and_intervals(write, regression):
+  page = write(regression)
+  titles = re.findall(r'<figure class="card"><h4>(.*?)</h4>', page)
+  assert titles[-3:] == [
+    'Prediction',
+    'Coverage of predictive intervals',
+    'Error against uncertainty',
+  ]
+  assert len(titles) == 3 + 6 + 3 == page.count('<svg ') == page.count('aria-label="', 1) - 2
+
+
+def test_classes_have_reliability_and_tuning(write, classes):
+  page = write(classes)
+  titles = re.findall(r'<figure class="card"><h4>(.*?)</h4>', page)
+  assert titles[-2:] == ['Reliability of class probabilities', 'Error against uncertainty']
+  accuracy = classes.evaluate()['accuracy']
+  assert _tiles(page)['test accuracy'] == pytest.approx(accuracy, rel=1e-2)
+  rows = re.findall(r'<tr><th scope="row">(0.\d00)</th>(.*?)</tr>', page)
+  assert [(name, re.findall('<td>(.*?)</td>', cells)) for name, cells in rows] == [
+    ('0.300', ['0.100', '0.200', '1.00', 'not allowed']),
+    ('0.100', ['0.100', '0.900', '40.0', 'chosen']),
+    ('0.100', ['1.00', '0.900', '30.0', '']),
+  ]
+  assert 'Tuning chose step size 0.100 after 3 pilot runs' in page
+
+
+def test_the_page_is_well_formed_and_needs_nothing_else(write, regression, classes):
+  page = write(regression, classes)
+  outline = _Outline(page)
+  assert outline.levels[0] == 1 and outline.levels.count(1) == 1
+  assert np.max(np.diff(outline.levels)) == 1
+  assert len(outline.ids) == len(set(outline.ids))
+  assert not outline.tags & {'script', 'link', 'img', 'iframe', 'object', 'base'}
+  assert 'http' not in page and '@import' not in page
+  assert set(re.findall(r'(?:url\(|href=")(.)', page)) == {'#'}
+  assert '<html lang="en">' in page and '<title>Posterior sampling: ' in page
+
+
+def test_names_are_escaped(write, pretend, noise):
+  name = '<script>alert("x")</script>&'
+  result = pretend(noise(20, 2, 3), settings={'model': name}, draws=[])
+  for page in (
+    write(result),
+    write(result, result, names=[name, 'b']),
+    write(result, names=[name]),
+  ):
+    assert (
+      '<script' not in page and '&lt;script&gt;alert(&quot;x&quot;)&lt;/script&gt;&amp;' in page
+    )
+    _Outline(page)
+
+
+def test_without_test_inputs_there_are_no_plots_of_predictions(write, pretend, noise):
+  page = write(pretend(noise(20, 2, 3), x_test=None, y_test=None))
+  assert 'no plots of predictions, because the run has no test inputs (x_test)' in page
+  assert 'Error against uncertainty' not in page and 'outputs at x_test' not in page
+
+
+def test_without_test_targets_there_are_bands_alone(write, pretend):
+  page = write(pretend(y_test=None))
+  assert '<h4>Prediction</h4>' in page and 'The run has no test targets (y_test).' in page
+  assert 'Coverage' not in page and 'test RMSE' not in page
+
+
+def test_without_kept_draws_the_page_says_so(write, pretend):
+  assert 'because the run has no kept draws' in write(pretend(draws=[]))
+
+
+def test_one_chain_has_no_r_hat(write, pretend, noise):
+  page = write(pretend(noise(50, 1, 3)))
+  assert 'One chain' in page and 'largest R-hat' not in page and 'R-hat against' not in page
+
+
+def _with_nan(draws):
+  draws[10:, 1] = np.nan
+  return draws
+
+
+@pytest.mark.parametrize(
+  'make, badge',
+  [
+    (lambda noise: noise(1, 2, 3), 'Too short'),
+    (lambda noise: noise(4, 2, 1), 'Too short'),
+    (lambda noise: np.ones([30, 2, 3], np.float32), 'Not mixed'),
+    (lambda noise: _with_nan(noise(30, 2, 3)), 'Diverged'),
+  ],
+)
+def test_pathological_chains_have_a_page_too(write, pretend, noise, make, badge):
+  page = write(pretend(make(noise)))
+  assert f'<b>{badge}</b>' in page
+  _Outline(page)
+
+
+def test_an_interrupted_run_is_called_so(write, pretend):
+  page = write(pretend(is_complete=False, settings={'num_results': 500}))
+  assert '<b>Interrupted. ' in page
+  assert 'The run was interrupted after 20 of 500 draws.' in page
+
+
+def test_several_runs_are_compared_with_the_first(write, pretend, noise):
+  draws = noise(400, 4, 3)
+  slow = pretend(draws[:, ::-1], seconds={'sampling': 4.0}, acceptance=0.4)
+  fast = pretend(draws, seconds={'sampling': 1.0}, acceptance=0.8)
+  page = write(slow, fast, names=['slow', 'fast'])
+  assert page.index('id="comparison"') < page.index('id="run-1"') < page.index('id="run-2"')
+  rows = dict(re.findall(r'<tr><th scope="row">(.*?)</th>(.*?)</tr>', page))
+  for name, ratio in (
+    ('ESS per second, weights, median', '4.00'),
+    ('ESS per step, weights, median', '1.00'),
+    ('R-hat, weights, largest', '1.00'),
+    ('Acceptance, mean', '2.00'),
+    ('Milliseconds per step of all chains', '0.250'),
+    ('Test RMSE', '1.00'),
+  ):
+    assert rows[name].endswith(f'<td>×{ratio}</td>'), name
+  assert rows['Test negative log likelihood'].endswith('<td>+0.00</td>')
+  assert 'ESS per second, weights, median, against slow: fast ×4.00.' in page
+  assert '<b>slow: Mixed · fast: Mixed</b>' in page
+  assert '<h4>R-hat of weights</h4>' in page and '<h4>ESS per second, weights</h4>' in page
+
+
+def test_runs_without_a_figure_leave_its_place_empty(write, pretend, noise):
+  one = pretend(noise(50, 1, 3), draws=[])
+  two = pretend(noise(50, 2, 3), noise(50, 2, 3), draws=[])
+  for results in ([one, two], [two, one]):
+    page = write(*results)
+    rows = dict(re.findall(r'<tr><th scope="row">(.*?)</th>(.*?)</tr>', page))
+    assert rows['R-hat, weights, largest'].endswith('<td>–</td>')
+
+
+def test_runs_of_one_name_are_numbered(write, pretend, noise):
+  result = pretend(noise(20, 2, 3), draws=[])
+  page = write(result, result)
+  assert '<h2 id="run-1">1. fcn, ' in page and '<h2 id="run-2">2. fcn, ' in page
+
+
+def test_long_runs_make_a_small_page(write, pretend, noise):
+  draws = noise(5000, 8, 20)
+  page = write(pretend(draws, draws), pretend(draws, draws))
+  assert len(page) < 0.8e6, 'eight of them should stay below 3 MB'
+
+
+def test_the_same_result_gives_the_same_page(write, regression):
+  assert write(regression) == write(regression)
+
+
+def test_slow_figures_are_computed_once(write, pretend, noise, monkeypatch):
+  calls = []
+  result = pretend(noise(20, 2, 3))
+  kind = type(result)
+  for name in ('evaluate', 'effective_sample_size', 'predict'):
+    original = getattr(kind, name)
+
+    def counted(self, *args, original=original, name=name):
+      calls.append(name)
+      return original(self, *args)
+
+    monkeypatch.setattr(kind, name, counted)
+  write(result, pretend(noise(30, 2, 3)))
+  assert sorted(calls) == ['effective_sample_size'] * 2 + ['evaluate'] * 2 + ['predict'] * 2
+
+
+def test_no_results_are_refused(tmp_path):
+  with pytest.raises(ValueError, match='`results` must hold one result or more'):
+    tfr.report.write_report([], tmp_path / 'report.html')
+
+
+def test_names_must_be_as_many_as_results(tmp_path, regression):
+  with pytest.raises(ValueError, match=r"each of the 1 results. Received: names=\['a', 'b'\]"):
+    tfr.report.write_report([regression], tmp_path / 'report.html', ['a', 'b'])
+
+
+def test_metrics_have_readable_names(regression):
+  names = measures.Run(regression, 'a').metrics
+  assert 'RMSE' in names and 'coverage of 90 % intervals' in names

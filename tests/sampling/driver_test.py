@@ -1,0 +1,241 @@
+"""The driver: what a run records, and what it refuses."""
+
+import json
+import threading
+
+import numpy as np
+import pytest
+import sampling_runs
+import scipy.stats
+import tensorflow as tf
+
+import tfp_reprior as tfr
+from tfp_reprior.internal import random
+from tfp_reprior.mcmc import runner
+
+
+@pytest.fixture(scope='module')
+def result():
+  return sampling_runs.reference()
+
+
+def _draws(result):
+  """All kept draws of each part, `[s, c, *event_shape]`."""
+  return [
+    np.stack([result.draws[i][p] for i in range(len(result.draws))])
+    for p in range(len(result.draws[0]))
+  ]
+
+
+def test_a_result_has_the_promised_shapes(result):
+  for name in ('acceptance', 'log_prob', 'energy'):
+    assert result.trace[name].shape == (12, 2)
+    assert result.burnin_trace[name].shape == (2, 2)
+  assert result.trace['theta'].shape == result.trace['f'].shape == (12, 2, 3)
+  assert set(result.burnin_trace) == {'acceptance', 'log_prob', 'energy'}
+  assert (result.num_draws, result.num_chains, result.num_steps) == (12, 2, 24)
+  assert result.is_complete and result.tuning is None
+  assert set(result.seconds) == {'burn-in', 'sampling'}
+  shapes = result.posterior.split.event_shapes
+  for parts in (result.draws[0], result.theta_moments.mean, result.theta_moments.variance):
+    assert [p.shape for p in parts] == [(2, *shape) for shape in shapes]
+  assert all(np.all(np.isfinite(values)) for values in result.trace.values())
+
+
+def test_settings_say_what_was_run(result):
+  settings = json.loads(json.dumps(result.settings))
+  expected = {
+    'sampler': 'rotation',
+    'step_size': 0.4,
+    'damping': 0.1,
+    'num_chains': 2,
+    'num_results': 12,
+    'num_burnin_steps': 4,
+    'thinning': 2,
+    'num_data': 10,
+    'noise_scale': 0.2,
+    'seed': 1,
+    'model': 'fcn',
+  }
+  assert {name: settings[name] for name in expected} == expected
+  assert settings['num_parameters'] == 8 + 8 + 8 * 2 + 2
+  assert settings['versions']['tensorflow'] == tf.__version__
+
+
+def test_chains_move_and_acceptance_is_a_probability(result):
+  assert np.all((result.trace['acceptance'] >= 0) & (result.trace['acceptance'] <= 1))
+  assert np.mean(result.trace['acceptance']) > 0.1
+  assert np.all(np.std(result.trace['theta'], axis=0) > 0)
+  assert np.all(result.trace['theta'][:, 0] != result.trace['theta'][:, 1])
+
+
+def test_the_same_seed_gives_the_same_numbers(result):
+  sampling_runs.assert_same(sampling_runs.sample(), result)
+
+
+def test_another_seed_gives_other_numbers(result):
+  other = sampling_runs.sample(seed=2, num_results=1, num_burnin_steps=0)
+  assert np.all(other.trace['log_prob'][0] != result.trace['log_prob'][0])
+  assert np.all(other.draws[0][0] != result.draws[0][0])
+
+
+def test_streaming_moments_are_those_of_all_draws(result):
+  assert len(result.draws) == 12
+  for part, mean, variance in zip(
+    _draws(result), result.theta_moments.mean, result.theta_moments.variance, strict=True
+  ):
+    np.testing.assert_allclose(mean, part.mean(axis=0), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(variance, part.var(axis=0), rtol=1e-4, atol=1e-6)
+
+
+def test_traces_are_random_projections_of_weights_and_outputs(result):
+  split = result.posterior.split
+  seed = random.split_seed(sampling_runs.SETTINGS['seed'], n=5)[4]
+  parts = [tf.constant(p) for p in _draws(result)]
+  project = tfr.diagnostics.RandomProjections(split.event_shapes, 3, seed)
+  np.testing.assert_allclose(result.trace['theta'], project(parts), rtol=1e-4, atol=1e-5)
+  project_f = tfr.diagnostics.RandomProjections([(4, 2)], 3, seed)
+  f = split.apply(parts, sampling_runs.X_TEST)
+  np.testing.assert_allclose(result.trace['f'], project_f(f), rtol=1e-4, atol=1e-5)
+
+
+def test_the_log_density_is_the_marginal_likelihood_of_the_features(result):
+  posterior = result.posterior
+  hidden = [tf.constant(p) for p in _draws(result)[: posterior.split.num_hidden]]
+  psi = posterior.split.embed(hidden, posterior.x).numpy().astype(np.float64)  # [s, c, n, d]
+  covariance = 0.2**2 * np.eye(10) + psi @ np.swapaxes(psi, -1, -2)
+  expected = np.zeros([12, 2])
+  for index in np.ndindex(12, 2):
+    normal = scipy.stats.multivariate_normal(np.zeros(10), covariance[index])
+    expected[index] = np.sum(normal.logpdf(posterior.y.numpy().T))
+  constant = 10 * 2 / 2 * np.log(2 * np.pi)
+  np.testing.assert_allclose(result.trace['log_prob'], expected + constant, rtol=1e-3, atol=1e-2)
+
+
+def test_test_moments_are_those_of_all_draws(result):
+  # All draws were kept, so that the prediction from them has the same moments.
+  kept, streamed = result.predict(sampling_runs.X_TEST), result.test_prediction
+  np.testing.assert_allclose(streamed.mean, kept.mean, rtol=1e-4, atol=1e-5)
+  np.testing.assert_allclose(streamed.stddev, kept.stddev, rtol=1e-4)
+
+
+def test_runs_without_burnin_and_test_inputs_have_none():
+  result = sampling_runs.sample(x_test=None, num_burnin_steps=0, num_results=3, num_kept_draws=0)
+  assert result.burnin_trace == {} and set(result.trace) == {
+    'acceptance',
+    'energy',
+    'log_prob',
+    'theta',
+  }
+  assert result.test_prediction is None and len(result.draws) == 0
+  with pytest.raises(ValueError, match='no kept draws to predict with.*num_kept_draws was 0'):
+    result.predict(sampling_runs.X)
+
+
+def test_kept_draws_are_spread_evenly_and_bounded(result):
+  kept = sampling_runs.sample(num_kept_draws=5).draws
+  assert kept.numbers == [2, 5, 8, 11]  # every third: every second would be more than five
+
+
+def test_what_a_run_carries_does_not_grow(tmp_path):
+  sampling_runs.sample(run_dir=tmp_path, checkpoint_seconds=1e-9)
+  sizes = []
+  for path in sorted((tmp_path / 'checkpoints').iterdir()):
+    with np.load(path) as arrays:
+      carry = sum(arrays[k].nbytes for k in arrays.files if k.startswith('carry/'))
+      trace = sum(arrays[k].nbytes for k in arrays.files if k.startswith('sampling/'))
+      num_draws = len(arrays['sampling/energy'])
+    # Of each draw: acceptance, log-density, energy and two times three projections, two chains.
+    assert trace == num_draws * 2 * (3 + 2 * 3) * 4
+    sizes.append(carry)
+  assert len(sizes) == 3 and len(set(sizes)) == 1
+
+
+def test_a_run_writes_events_for_tensorboard(tmp_path, result):
+  sampling_runs.sample(run_dir=tmp_path)
+  last = {}
+  for path in sorted((tmp_path / 'tensorboard').glob('events.*')):
+    for record in tf.data.TFRecordDataset(str(path)):
+      event = tf.compat.v1.Event.FromString(record.numpy())
+      last |= {v.tag: (event.step, float(tf.make_ndarray(v.tensor))) for v in event.summary.value}
+  assert {'burn-in/acceptance', 'sampling/acceptance'} < set(last)
+  # The step is that of a chain; the value is the mean of a piece, the last one of three draws.
+  assert last['burn-in/log_prob'][0] == 4
+  expected = 24, pytest.approx(np.mean(result.trace['log_prob'][-3:]), rel=1e-5)
+  assert last['sampling/log_prob'] == expected
+
+
+def test_a_run_outside_the_main_thread_is_the_same(result):
+  found = []
+  thread = threading.Thread(target=lambda: found.append(sampling_runs.sample()))
+  thread.start()
+  thread.join(timeout=60)
+  sampling_runs.assert_same(found[0], result)
+
+
+def test_steps_are_tuned_once_and_the_tuning_is_saved(tmp_path, monkeypatch):
+  settings = dict(
+    sampler='crank_nicolson', step_size=None, num_tuning_steps=8, num_results=3, run_dir=tmp_path
+  )
+  result = sampling_runs.sample(num_burnin_steps=0, **settings)
+  assert result.settings['step_size'] == result.tuning.step_size > 0
+  assert result.settings['damping'] is None
+  assert result.seconds['tuning'] > 0
+  loaded = tfr.load_result(tmp_path)
+  assert loaded.tuning.table() == result.tuning.table()
+
+  def fail(*_):
+    pytest.fail('tuned again')
+
+  monkeypatch.setattr(runner, 'run_chains', fail)
+  again = sampling_runs.sample(num_burnin_steps=0, **settings)
+  sampling_runs.assert_same(again, result)
+  assert again.seconds['tuning'] == result.seconds['tuning']
+
+
+def test_a_posterior_may_take_the_place_of_the_model(result):
+  posterior = tfr.Posterior(sampling_runs.make_model(), sampling_runs.X, sampling_runs.Y, 0.2)
+  sampling_runs.assert_same(sampling_runs.sample(posterior, None, None), result)
+
+
+def test_numbers_of_numpy_become_plain_ones():
+  settings = tfr.sampling.Settings(
+    num_chains=np.int64(3), step_size=np.float32(0.5), damping=np.float32(0.25), thinning=np.int8(2)
+  )
+  assert json.loads(json.dumps(vars(settings)))['num_chains'] == 3
+  assert type(settings.step_size) is float and type(settings.damping) is float
+
+
+@pytest.mark.parametrize(
+  'changes, error, message',
+  [
+    (dict(step_sise=0.1), TypeError, r"unknown settings: \['step_sise'\]"),
+    (dict(damping=0.3, step_size=None), ValueError, '`damping` needs a `step_size` beside it'),
+    (dict(damping=1.3), ValueError, r'`damping` must lie in \[0, 1\]. Received: damping=1.3'),
+    (dict(step_size=0.0), ValueError, '`step_size` must be positive. Received: step_size=0.0'),
+    (dict(over_dispersion=-1.0), ValueError, '`over_dispersion` must be positive'),
+    (dict(max_tuning_seconds=0), ValueError, '`max_tuning_seconds` must be positive'),
+    (dict(num_results=0), ValueError, '`num_results` must be a positive integer.*num_results=0'),
+    (dict(num_chains=1.5), ValueError, '`num_chains` must be a positive integer.*=1.5'),
+    (dict(num_burnin_steps=-1), ValueError, '`num_burnin_steps` must be a positive integer'),
+    (dict(num_kept_draws=-1), ValueError, '`num_kept_draws` must be a positive integer'),
+    (dict(checkpoint_seconds=0.0), ValueError, '`checkpoint_seconds` must be positive'),
+    (dict(seed='one'), TypeError, "`seed` must be an integer. Received: seed='one'"),
+    (dict(sampler='gibbs'), ValueError, "must be one of .*'auto'.*gibbs"),
+    (dict(x_test=None, y_test=np.zeros([4, 2])), ValueError, '`y_test` needs `x_test` beside it'),
+    (dict(x_test=np.zeros([4, 3])), ValueError, r'must have shape \[n, 1\].*shape \(4, 3\)'),
+    (dict(y_test=np.zeros([3, 2])), ValueError, 'same length.*length 4.*length 3'),
+    (dict(y_test=np.zeros([4, 5])), ValueError, r'must have shape \[n, 2\].*shape \(4, 5\)'),
+    (dict(x=np.zeros([10, 2])), ValueError, r'`x` must have shape \[n, 1\]'),
+    (dict(y=np.zeros([9, 2])), ValueError, '`x` and `y` must have the same length'),
+    (dict(y=np.zeros([10], int)), TypeError, '`y` must hold floating point numbers'),
+    (
+      dict(y=np.zeros([10], int), likelihood=tfr.likelihoods.Categorical()),
+      ValueError,
+      'predicts with Gaussian noise only.*likelihood=Categorical',
+    ),
+  ],
+)
+def test_wrong_arguments_are_refused(changes, error, message):
+  with pytest.raises(error, match=message):
+    sampling_runs.sample(**changes)

@@ -1,0 +1,100 @@
+"""What a person sees of a run, and Ctrl-C."""
+
+import os
+import signal
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tfp_reprior as tfr
+from tfp_reprior.sampling import interrupts, progress
+
+
+def _scalars(folder):
+  """The events in a folder: tag -> step -> value."""
+  scalars = {}
+  for path in sorted(folder.glob('events.*')):
+    for record in tf.data.TFRecordDataset(str(path)):
+      event = tf.compat.v1.Event.FromString(record.numpy())
+      for value in event.summary.value:
+        scalars.setdefault(value.tag, {})[event.step] = float(tf.make_ndarray(value.tensor))
+        assert value.metadata.plugin_data.plugin_name in ('scalars', '')  # once for each tag
+  return scalars
+
+
+def _traces(lengths):
+  rng = np.random.default_rng(0)
+  return [
+    {
+      'acceptance': rng.uniform(size=(s, 2)),
+      'log_prob': rng.normal(size=(s, 2)),
+      'theta': rng.normal(size=(s, 2, 3)),
+    }
+    for s in lengths
+  ]
+
+
+def test_scalars_for_tensorboard_can_be_read_back(tmp_path, monkeypatch):
+  monkeypatch.setattr(progress, '_SECONDS_BETWEEN_DIAGNOSTICS', -1.0)
+  traces = _traces([4, 6, 10])
+  shown = progress.Progress('sampling', 60, is_shown=False, folder=tmp_path)
+  for i, trace in enumerate(traces):
+    shown.update(3 * len(trace['theta']), traces[: i + 1])
+  shown.close()
+  scalars = _scalars(tmp_path)
+  names = ('acceptance', 'log_prob', 'min ESS', 'max R-hat')
+  assert set(scalars) == {f'sampling/{name}' for name in names}
+  for name in ('acceptance', 'log_prob'):
+    values = scalars[f'sampling/{name}']
+    assert sorted(values) == [12, 30, 60]  # steps of a chain
+    np.testing.assert_allclose(
+      [values[s] for s in (12, 30, 60)], [np.mean(t[name]) for t in traces], rtol=1e-6
+    )
+  # Of all draws so far, from eight on.
+  draws = np.concatenate([t['theta'] for t in traces])
+  ess = np.sum(tfr.diagnostics.effective_sample_size(draws), axis=0)
+  assert sorted(scalars['sampling/min ESS']) == [30, 60]
+  assert scalars['sampling/min ESS'][60] == pytest.approx(np.min(ess), rel=1e-5)
+  r_hat = np.sqrt(np.max(tfr.diagnostics.r_hat_squared(draws)))
+  assert scalars['sampling/max R-hat'][60] == pytest.approx(r_hat, rel=1e-5)
+
+
+def test_the_bar_goes_on_from_what_was_done(capsys):
+  shown = progress.Progress('burn-in', 100, num_done=40)
+  shown.update(60, _traces([4]))
+  shown.close()
+  error = capsys.readouterr().err
+  assert 'burn-in' in error and '40/100' in error and '100/100' in error
+  assert 'acceptance=' in error
+
+
+def test_a_hidden_bar_prints_nothing(capsys):
+  shown = progress.Progress('burn-in', 100, is_shown=False)
+  shown.update(60, _traces([4]))
+  shown.close()
+  assert capsys.readouterr() == ('', '')
+
+
+def test_the_first_ctrl_c_is_noted_and_the_second_is_as_usual():
+  handler = signal.getsignal(signal.SIGINT)
+  with pytest.raises(KeyboardInterrupt):
+    with interrupts.Interrupts() as interrupt:
+      assert not interrupt.is_set
+      os.kill(os.getpid(), signal.SIGINT)
+      assert interrupt.is_set
+      os.kill(os.getpid(), signal.SIGINT)
+  assert signal.getsignal(signal.SIGINT) is handler
+
+
+def test_a_handler_of_the_caller_comes_back():
+  def handler(*_):
+    pass
+
+  before = signal.signal(signal.SIGINT, handler)
+  try:
+    with interrupts.Interrupts() as interrupt:
+      assert signal.getsignal(signal.SIGINT) is not handler
+    assert signal.getsignal(signal.SIGINT) is handler and not interrupt.is_set
+  finally:
+    signal.signal(signal.SIGINT, before)

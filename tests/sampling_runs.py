@@ -1,0 +1,90 @@
+"""A small run of `sample_posterior` that several tests share."""
+
+import functools
+
+import numpy as np
+import pytest
+
+import tfp_reprior as tfr
+from tfp_reprior.mcmc import runner
+
+X = np.linspace(-1, 1, 10, dtype=np.float32)[:, np.newaxis]
+Y = np.concatenate([np.sin(3 * X), np.cos(2 * X)], axis=1)
+X_TEST = np.linspace(-1.2, 1.2, 4, dtype=np.float32)[:, np.newaxis]
+SETTINGS = dict(
+  noise_scale=0.2,
+  x_test=X_TEST,
+  num_chains=2,
+  num_results=12,
+  thinning=2,
+  num_burnin_steps=4,
+  step_size=0.4,
+  num_projections=3,
+  num_kept_draws=4,
+  seed=1,
+  progress=False,
+)
+# Arguments that the graphs of a run do not depend on.
+_FREE = (
+  'model',
+  'run_dir',
+  'resume',
+  'num_results',
+  'num_kept_draws',
+  'num_burnin_steps',
+  'checkpoint_seconds',
+  'y_test',
+)
+_runners = {}
+
+
+def make_model(activation='gelu'):
+  return tfr.models.fcn((1,), 2, width=8, depth=1, activation=activation)
+
+
+def sample(model=None, x=X, y=Y, **changes):
+  """Runs `sample_posterior` on toy data, with changes to `SETTINGS`.
+
+  Runs that differ in nothing but `_FREE` share their graphs, because tracing takes seconds.
+  """
+  key = repr(sorted((k, v) for k, v in changes.items() if k not in _FREE))
+
+  def shared_runner(kernel, observe_fn, thinning, seed):
+    words = tuple(int(w) for w in seed)
+    if (key, words) not in _runners:
+      _runners[key, words] = Runner(kernel, observe_fn, thinning, seed)
+    return _runners[key, words]
+
+  Runner = runner.Runner
+  with pytest.MonkeyPatch.context() as patch:
+    patch.setattr(runner, 'Runner', shared_runner)
+    return tfr.sample_posterior(
+      make_model() if model is None else model, x, y, **{**SETTINGS, **changes}
+    )
+
+
+@functools.cache
+def reference(num_results=12):
+  """A run without a folder, from beginning to end, that keeps all draws. Not to be changed."""
+  return sample(num_results=num_results, num_kept_draws=num_results)
+
+
+def assert_same(result, expected):
+  """Checks that two results agree bit for bit, kept draws as far as both have them."""
+  assert result.is_complete
+  for name in ('trace', 'burnin_trace'):
+    actual, wanted = getattr(result, name), getattr(expected, name)
+    assert set(actual) == set(wanted)
+    for key in wanted:
+      np.testing.assert_array_equal(actual[key], wanted[key], err_msg=f'{name} {key}')
+  for moment in ('mean', 'variance'):
+    parts = zip(
+      getattr(result.theta_moments, moment), getattr(expected.theta_moments, moment), strict=True
+    )
+    for a, b in parts:
+      np.testing.assert_array_equal(a, b)
+  assert len(result.draws) > 0
+  for i, number in enumerate(result.draws.numbers):
+    j = expected.draws.numbers.index(number)
+    for a, b in zip(result.draws[i], expected.draws[j], strict=True):
+      np.testing.assert_array_equal(a, b)

@@ -1,0 +1,115 @@
+"""The command `tfp-reprior`."""
+
+import argparse
+import contextlib
+import os
+import sys
+import tempfile
+import traceback
+
+from tfp_reprior.cli import benchmark, predict, report, sample, tune
+from tfp_reprior.version import __version__
+
+_DESCRIPTION = """\
+Samples the exact posterior of wide Bayesian neural networks.
+
+  tfp-reprior sample --data=toy --run_dir=runs/toy     samples, and writes a report
+  tfp-reprior predict runs/toy --data=new.csv          predicts at new inputs
+  tfp-reprior report runs/toy runs/other               compares runs on one page
+
+Each command has a --help of its own."""
+
+_EPILOG = """\
+Exit codes: 0 if all went well; 1 for a mistake in what was asked for; 2 for flags that do not
+exist; 130 after Ctrl-C. TensorFlow's log is left out; TF_CPP_MIN_LOG_LEVEL=0 in the environment
+brings it back."""
+
+_COMMANDS = (sample, tune, predict, report, benchmark)
+
+
+def main(argv=None):
+  """Runs a command.
+
+  Args:
+    argv: List of strings; by default those that the program was called with.
+
+  Returns:
+    The exit code.
+  """
+  args = _parser().parse_args(argv)
+  try:
+    _import_tensorflow()
+    return args.run(args)
+  except KeyboardInterrupt as e:
+    print(f'tfp-reprior: {str(e) or "Interrupted."}', file=sys.stderr)
+    return 130
+  except Exception as e:
+    if not _is_mistake(e):
+      raise
+    print('tfp-reprior: error:', ' '.join(str(e).split()), file=sys.stderr)
+    return 1
+
+
+def _parser():
+  parser = argparse.ArgumentParser(
+    'tfp-reprior',
+    description=_DESCRIPTION,
+    epilog=_EPILOG,
+    formatter_class=argparse.RawDescriptionHelpFormatter,
+    allow_abbrev=False,
+  )
+  parser.add_argument('--version', action='version', version=f'tfp-reprior {__version__}')
+  subparsers = parser.add_subparsers(title='commands', metavar='COMMAND', required=True)
+  for command in _COMMANDS:
+    subparser = subparsers.add_parser(
+      command.__name__.rpartition('.')[-1],
+      help=command.HELP,
+      description=command.DESCRIPTION,
+      formatter_class=argparse.RawDescriptionHelpFormatter,
+      allow_abbrev=False,
+    )
+    command.add_arguments(subparser)
+    subparser.set_defaults(run=command.run, parser=subparser)
+  return parser
+
+
+def _is_mistake(error):
+  """Whether an error tells the user of a mistake: about a file, or raised by this package itself.
+
+  What another package raises was not foreseen: it is a bug, here or there, and keeps its traceback.
+  """
+  if isinstance(error, OSError):
+    return error.filename is not None
+  if not isinstance(error, (ValueError, RuntimeError, ImportError)):
+    return False
+  *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+  return frame.f_globals['__name__'].partition('.')[0] == 'tfp_reprior'
+
+
+def _import_tensorflow():
+  """Imports TensorFlow, without the lines that it logs meanwhile, unless they were asked for."""
+  level = os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')  # errors only
+  if 'tensorflow' in sys.modules or level in ('0', '1'):
+    return
+  with _held_back_stderr():
+    import tensorflow as tf
+
+    tf.config.list_logical_devices()  # complains of missing GPUs when it is first called
+
+
+@contextlib.contextmanager
+def _held_back_stderr():
+  """Holds back what is written to stderr, by C++ too, and shows it only after an exception."""
+  sys.stderr.flush()
+  with tempfile.TemporaryFile() as held:
+    stderr = os.dup(2)
+    os.dup2(held.fileno(), 2)
+    try:
+      yield
+    except BaseException:
+      held.seek(0)
+      os.write(stderr, held.read())
+      raise
+    finally:
+      os.dup2(stderr, 2)
+      os.close(stderr)

@@ -1,0 +1,107 @@
+"""`tfp-reprior predict`: predictions of a finished run at new inputs."""
+
+import csv
+import pathlib
+
+import numpy as np
+
+import tfp_reprior as tfr
+from tfp_reprior.cli import sample
+
+HELP = 'predict at new inputs'
+
+DESCRIPTION = """\
+Predicts at new inputs with a finished run, in the units of the training data: new inputs are
+standardized as those were, and predictions brought back.
+
+The inputs come as they went into `tfp-reprior sample`: a .csv file with the same columns, in any
+order, or a .npz file with an array x. If the targets are there too (the column, or an array y), the
+predictions are compared with them; these figures are in units of the standardized targets.
+
+The output has, for each input, the mean and standard deviation of an observation and its quantiles
+at 0.05, 0.5 and 0.95; for classes also their probabilities and the label of the most probable one.
+A .csv file has a line for each input. A .npz file has arrays mean and stddev [m, k], quantiles
+[3, m, k], and class_probabilities [m, k], class_names [k] and label [m].
+
+examples:
+  tfp-reprior predict runs/house --data=new.csv --output=predictions.csv
+  tfp-reprior predict runs/digits --data=images.npz --output=predictions.npz"""
+
+_LEVELS = (0.05, 0.5, 0.95)
+
+
+def add_arguments(parser):
+  """Adds the flags of this command."""
+  parser.add_argument('run_dir', metavar='RUN_DIR', help='folder of a run')
+  parser.add_argument('--data', required=True, metavar='FILE', help='inputs, .csv or .npz')
+  parser.add_argument(
+    '--output',
+    default='predictions.csv',
+    metavar='FILE',
+    help='file to write, .csv or .npz (default: %(default)s)',
+  )
+
+
+def run(args):
+  """Runs the command. Returns the exit code."""
+  output = pathlib.Path(args.output)
+  if output.suffix not in ('.csv', '.npz') or not output.parent.is_dir():
+    raise ValueError(
+      '--output must be a file in a folder that exists, and end in .csv or .npz. Received: '
+      f'--output={args.output}'
+    )
+  result = tfr.load_result(args.run_dir)
+  preparation = sample.read_preparation(args.run_dir)
+  if preparation is None:
+    print(f'{args.run_dir} was made without `tfp-reprior sample`: data are taken as they are.')
+    preparation = tfr.data.Preparation()
+  x, y = tfr.data.load_new(args.data, preparation)
+  prediction = result.predict(x)
+  arrays = to_arrays(prediction, preparation)
+  if output.suffix == '.npz':
+    np.savez(output, **arrays)
+  else:
+    write_table(output, arrays)
+  if y is not None:
+    for name, value in result.evaluate(prediction, y).items():
+      print(f'{name.replace("_", " ")}: {value:.4g}')
+  print(f'{len(x)} predictions are in {output}')
+  return 0
+
+
+def to_arrays(prediction, preparation):
+  """What to write: a dict of arrays, in the units of the raw targets."""
+  arrays = {
+    'mean': preparation.restore(prediction.mean),
+    'stddev': preparation.restore_scale(prediction.stddev),
+    'quantiles': preparation.restore(prediction.quantile(_LEVELS)),
+  }
+  if preparation.class_names is not None:
+    names = np.array(preparation.class_names)
+    probabilities = prediction.class_probabilities
+    arrays['class_probabilities'] = probabilities
+    arrays['class_names'] = names
+    arrays['label'] = names[np.argmax(probabilities, axis=-1)]
+  return arrays
+
+
+def write_table(path, arrays):
+  """Writes predictions as a .csv file, a line for each input."""
+  num_outputs = arrays['mean'].shape[-1]
+  outputs = arrays.get('class_names', [str(i) for i in range(num_outputs)])
+  columns = {}
+  if 'label' in arrays:
+    columns['label'] = arrays['label']
+    for j, name in enumerate(outputs):
+      columns[f'probability_{name}'] = arrays['class_probabilities'][:, j]
+  for j, name in enumerate(outputs):
+    ending = f'_{name}' if num_outputs > 1 else ''
+    columns[f'mean{ending}'] = arrays['mean'][:, j]
+    columns[f'stddev{ending}'] = arrays['stddev'][:, j]
+    for level, quantile in zip(_LEVELS, arrays['quantiles'], strict=True):
+      columns[f'quantile_{level}{ending}'] = quantile[:, j]
+  with open(path, 'w', newline='', encoding='utf-8') as file:
+    writer = csv.writer(file)
+    writer.writerow(columns)
+    for row in zip(*columns.values(), strict=True):
+      writer.writerow([value if isinstance(value, str) else f'{value:.6g}' for value in row])

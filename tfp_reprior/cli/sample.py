@@ -1,0 +1,135 @@
+"""`tfp-reprior sample`: from data and a model to draws, predictions and a report."""
+
+import pathlib
+
+import tfp_reprior as tfr
+from tfp_reprior.cli import flags
+
+HELP = 'sample the posterior of a network'
+
+DESCRIPTION = f"""\
+Samples the posterior of a network's weights: tunes the step size, burns in, samples, and writes
+everything to --run_dir, with a report. It is saved every minute: after Ctrl-C, or worse, the same
+command goes on where it stopped; with more --num_results it goes on with a finished run.
+
+examples:
+  tfp-reprior sample --data=toy --width=64 --run_dir=runs/toy
+  tfp-reprior sample --data=house.csv --target=price --noise_scale=0.3 --run_dir=runs/house
+  tfp-reprior sample --data=cifar10 --data_dir=tfds --num_train=256 --num_test=200 --width=512 \\
+    --run_dir=runs/cifar10
+
+{flags.DATA}
+
+{flags.SAMPLERS}"""
+
+
+def add_arguments(parser):
+  """Adds the flags of this command."""
+  flags.add_problem(parser)
+  sampler = parser.add_argument_group('sampler')
+  flags.add(sampler, '--sampler', str, 'auto', 'one of those above', metavar='NAME')
+  flags.add(sampler, '--step_size', flags.positive_number, None, 'by default it is tuned')
+  flags.add(
+    sampler, '--damping', float, None, 'from 0 to 1; by default tuned, and 0.1 with a --step_size'
+  )
+  flags.add(sampler, '--num_chains', flags.positive_integer, 4, 'chains, side by side')
+  flags.add(sampler, '--num_results', flags.positive_integer, 1000, 'draws of each chain')
+  flags.add(sampler, '--thinning', flags.positive_integer, 10, 'steps for each draw')
+  flags.add(
+    sampler,
+    '--num_burnin_steps',
+    flags.natural_number,
+    None,
+    'steps before the first draw; by default a fifth of the others',
+  )
+  flags.add(
+    sampler, '--num_tuning_steps', flags.positive_integer, 200, 'steps of a chain that tunes'
+  )
+  flags.add(
+    sampler, '--max_tuning_seconds', flags.positive_number, None, 'by default as long as it takes'
+  )
+  run = parser.add_argument_group('run')
+  run.add_argument('--run_dir', required=True, metavar='DIR', help='folder for everything')
+  run.add_argument(
+    '--resume',
+    action='store_true',
+    default=True,
+    help='go on with the run that --run_dir holds, if it holds one (the default)',
+  )
+  run.add_argument(
+    '--no-resume', action='store_false', dest='resume', help='refuse if --run_dir holds a run'
+  )
+  flags.add(
+    run, '--checkpoint_seconds', flags.positive_number, 60.0, 'time after which it is saved again'
+  )
+  run.add_argument(
+    '--report', action='store_true', default=True, help='write DIR/report.html (the default)'
+  )
+  run.add_argument('--no-report', action='store_false', dest='report', help='write no report')
+  run.add_argument('--quiet', action='store_true', help='show no progress')
+
+
+def run(args):
+  """Runs the command. Returns the exit code."""
+  tfr.compilation.keep_freed_memory()
+  data = flags.load_data(args)
+  model = flags.make_model(args, data)
+  keep_preparation(args.run_dir, data.preparation)
+  print(f'{args.data}: {flags.describe(data)}; devices: {flags.devices()}', flush=True)
+  result = tfr.sample_posterior(
+    model,
+    data.x_train,
+    data.y_train,
+    args.noise_scale,
+    x_test=data.x_test,
+    y_test=data.y_test,
+    run_dir=args.run_dir,
+    resume=args.resume,
+    checkpoint_seconds=args.checkpoint_seconds,
+    progress=not args.quiet,
+    num_chains=args.num_chains,
+    num_results=args.num_results,
+    thinning=args.thinning,
+    num_burnin_steps=args.num_burnin_steps,
+    sampler=args.sampler,
+    step_size=args.step_size,
+    damping=args.damping,
+    num_tuning_steps=args.num_tuning_steps,
+    max_tuning_seconds=args.max_tuning_seconds,
+    seed=args.seed,
+  )
+  print(result.summary())
+  if not result.is_complete:
+    print(f'\nInterrupted. {args.run_dir} holds what there is; the same command goes on with it.')
+    return 130
+  if args.report:
+    write_report(result, args.run_dir)
+  return 0
+
+
+def write_report(result, run_dir):
+  """Writes the report beside the run, if matplotlib is there."""
+  path = pathlib.Path(run_dir) / 'report.html'
+  try:
+    tfr.report.write_report([result], path, [run_dir])
+    print(f'\nThe report is {path}')
+  except ImportError as e:
+    print(f'\nNo report was written. {e}')
+
+
+def keep_preparation(run_dir, preparation):
+  """Writes how the data were prepared beside the run, for `tfp-reprior predict`."""
+  folder = pathlib.Path(run_dir)
+  path, text = folder / 'data.json', preparation.to_json()
+  if (folder / 'settings.json').exists() and (not path.exists() or path.read_text() != text):
+    raise ValueError(
+      f'--run_dir holds a run of other data: choose another folder. Received: --run_dir={run_dir}'
+    )
+  folder.mkdir(parents=True, exist_ok=True)
+  path.write_text(text)
+
+
+def read_preparation(run_dir):
+  """What `keep_preparation` wrote; `None` for a run that another program made."""
+  path = pathlib.Path(run_dir) / 'data.json'
+  return tfr.data.Preparation.from_json(path.read_text()) if path.exists() else None

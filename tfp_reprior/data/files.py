@@ -1,0 +1,268 @@
+"""Raw data from .npz and .csv files, with errors that say where the mistake is."""
+
+import csv
+import math
+import pathlib
+import zipfile
+from typing import NamedTuple
+
+import numpy as np
+
+from tfp_reprior.data.preparation import RawData
+
+_CLASS_MARK = ':class'
+
+
+def suffix(path):
+  """What a path ends in, from its last dot on: `'.csv'`, for example."""
+  return pathlib.PurePath(path).suffix
+
+
+def read_npz(path):
+  """The `RawData` of a .npz file: arrays `x` and `y`, or `x_train`, `y_train`, ... `y_test`."""
+  arrays = _read_arrays(path)
+  if 'x_train' in arrays:
+    names = ['x_train', 'y_train']
+    names += ['x_test', 'y_test'] if {'x_test', 'y_test'} & set(arrays) else []
+  else:
+    names = ['x', 'y']
+  missing = [name for name in names if name not in arrays]
+  if missing:
+    raise ValueError(
+      f'{path} must hold the arrays x and y, or x_train and y_train (and perhaps x_test and '
+      f'y_test). Received: {", ".join(arrays) or "no array"}'
+    )
+  xs = [_inputs(path, name, arrays[name]) for name in names[0::2]]
+  ys = [_targets(path, name, arrays[name], len(x)) for name, x in zip(names[1::2], xs, strict=True)]
+  if len({x.shape[1:] for x in xs}) > 1 or len({(y.shape[1:], y.dtype.kind) for y in ys}) > 1:
+    raise ValueError(
+      f'Training and test data in {path} must have the same shapes and kinds. Received: '
+      + ', '.join(f'{name} {arrays[name].shape} of {arrays[name].dtype}' for name in names)
+    )
+  class_names = None
+  if ys[0].ndim == 1:
+    class_names, ys = _classes(path, ys)
+  data = [a for pair in zip(xs, ys, strict=True) for a in pair]
+  return RawData(*data, class_names=class_names, by_column=xs[0].ndim == 2)
+
+
+def read_new_npz(path, preparation):
+  """Inputs, and targets or `None`, of a .npz file with data to predict for."""
+  arrays = _read_arrays(path)
+  x_name, y_name = ('x', 'y') if 'x' in arrays else ('x_test', 'y_test')
+  if x_name not in arrays:
+    raise ValueError(
+      f'{path} must hold an array x (or x_test). Received: {", ".join(arrays) or "no array"}'
+    )
+  x = _inputs(path, x_name, arrays[x_name])
+  if y_name not in arrays:
+    return x, None
+  y = _targets(path, y_name, arrays[y_name], len(x))
+  if (y.ndim == 1) != (preparation.class_names is not None):
+    kind = 'real numbers' if preparation.class_names is None else 'classes'
+    raise ValueError(
+      f'{y_name} in {path} must be {kind}, as the training targets. Received: dtype {y.dtype}'
+    )
+  return x, y if preparation.class_names is None else preparation.labels(y)
+
+
+def _read_arrays(path):
+  _check_is_file(path)
+  try:
+    with np.load(path, allow_pickle=False) as file:
+      return {name: file[name] for name in file.files}
+  except (ValueError, EOFError, TypeError, zipfile.BadZipFile) as e:
+    raise ValueError(f'{path} must be a .npz file of arrays, as of numpy.savez: {e}') from e
+
+
+def _check_is_file(path):
+  if not pathlib.Path(path).is_file():
+    raise ValueError(f'There is no file {path}')
+
+
+def _inputs(path, name, x):
+  """Numbers `[n, ...]`."""
+  if x.dtype.kind not in 'biuf' or x.ndim == 0 or x.size == 0:
+    raise ValueError(
+      f'{name} in {path} must hold numbers, a row for each input. Received: dtype {x.dtype}, '
+      f'shape {x.shape}'
+    )
+  _check_finite(path, name, x)
+  return x[:, np.newaxis] if x.ndim == 1 else x
+
+
+def _targets(path, name, y, length):
+  """Real targets `[n, k]`, or labels `[n]` of any kind."""
+  if y.ndim == 0 or len(y) != length:
+    raise ValueError(
+      f'{name} in {path} must have a target for each of {length} inputs. Received: shape {y.shape}'
+    )
+  if y.dtype.kind == 'f' and y.ndim <= 2:
+    _check_finite(path, name, y)
+    return y.reshape([length, -1])
+  if y.dtype.kind in 'biuU' and y.size == length:
+    return y.reshape([-1])
+  raise ValueError(
+    f'{name} in {path} must be floats [n] or [n, k], or labels [n], integers or text. Received: '
+    f'dtype {y.dtype}, shape {y.shape}'
+  )
+
+
+def _check_finite(path, name, a):
+  if not np.all(np.isfinite(a)):
+    first = tuple(int(i) for i in np.argwhere(~np.isfinite(a))[0])
+    raise ValueError(f'{name} in {path} must be finite. Received: {a[first]} at index {first}')
+
+
+def _classes(path, labels):
+  """Names of the classes, and for each vector of labels their positions."""
+  values, positions = np.unique(np.concatenate(labels), return_inverse=True)
+  if len(values) < 2:
+    raise ValueError(f'Targets in {path} must have two classes or more. Received: {values[0]} only')
+  ends = np.cumsum([len(vector) for vector in labels])
+  return tuple(str(v) for v in values), np.split(positions, ends[:-1])
+
+
+class _Table(NamedTuple):
+  """Cells of a .csv file as text, with the number of the line of each row."""
+
+  path: str
+  names: list
+  rows: list
+  lines: list
+
+  def column(self, name):
+    """Cells of a column, none of which is missing."""
+    index = self.names.index(name)
+    cells = [row[index].strip() for row in self.rows]
+    if '' in cells:
+      raise self.error(cells.index(''), name, 'the value is missing')
+    return cells
+
+  def numbers(self, names):
+    """Columns as float64, `[n, d]`."""
+    return np.stack([self._numbers(name) for name in names], axis=1)
+
+  def _numbers(self, name):
+    cells = self.column(name)
+    for i, cell in enumerate(cells):
+      if not _is_finite_number(cell):
+        raise self.error(i, name, f'must be a finite number. Received: {cell!r}')
+    return np.array(cells, np.float64)
+
+  def error(self, i, name, problem):
+    return ValueError(f'{self.path}, line {self.lines[i]}, column {name!r}: {problem}')
+
+
+def read_csv(path, target=None):
+  """The `RawData` of a .csv file; see `tfp_reprior.data.load` for `target`."""
+  table = _read_table(path)
+  if len(table.names) < 2:
+    raise ValueError(
+      f'{path} must have two columns or more, with commas between them. Received: {table.names}'
+    )
+  target, is_class = _find_target(table, target)
+  features = tuple(name for name in table.names if name != target)
+  x, class_names = table.numbers(features), None
+  cells = table.column(target)
+  if is_class or not any(map(_is_finite_number, cells)):
+    labels = np.array(cells)
+    if all(map(_is_integer, cells)):
+      labels = labels.astype(int)  # so that 10 comes after 9
+    class_names, [y] = _classes(path, [labels])
+  else:
+    y = table.numbers([target])
+  return RawData(
+    x,
+    y,
+    class_names=class_names,
+    feature_names=features,
+    target_name=target,
+    by_column=True,
+  )
+
+
+def read_new_csv(path, preparation):
+  """Inputs, and targets or `None`, of a .csv file with data to predict for."""
+  if preparation.feature_names is None:
+    raise ValueError(
+      'New inputs must come in a .npz file, as the training inputs have no names of columns. '
+      f'Received: {path}'
+    )
+  table = _read_table(path)
+  missing = [name for name in preparation.feature_names if name not in table.names]
+  if missing:
+    raise ValueError(
+      f'{path} must have all columns of the training inputs; it has no {missing}. Received: '
+      f'{table.names}'
+    )
+  x = table.numbers(preparation.feature_names)
+  if preparation.target_name not in table.names:
+    return x, None
+  if preparation.class_names is None:
+    return x, table.numbers([preparation.target_name])
+  return x, preparation.labels(table.column(preparation.target_name))
+
+
+def _read_table(path):
+  _check_is_file(path)
+  # Spreadsheet programs begin files with a byte order mark, which utf-8-sig leaves out.
+  with open(path, newline='', encoding='utf-8-sig') as file:
+    reader = csv.reader(file, strict=True)
+    try:
+      numbered = [(reader.line_num, row) for row in reader if row]
+    except UnicodeDecodeError as e:
+      raise ValueError(f'{path} must be text in UTF-8: {e}') from e
+    except csv.Error as e:
+      raise ValueError(f'{path}, line {reader.line_num}: {e}') from e
+  if len(numbered) < 2:
+    raise ValueError(f'{path} must have a line of names and a line of data at least.')
+  names = [name.strip() for name in numbered[0][1]]
+  _check_names(path, names)
+  for line, row in numbered[1:]:
+    if len(row) != len(names):
+      raise ValueError(
+        f'{path}, line {line}: must have {len(names)} values, as line {numbered[0][0]}. '
+        f'Received: {len(row)}'
+      )
+  lines, rows = zip(*numbered[1:], strict=True)
+  return _Table(str(path), names, list(rows), list(lines))
+
+
+def _check_names(path, names):
+  if len(set(names)) < len(names) or '' in names:
+    raise ValueError(f'Columns of {path} must have names, all different. Received: {names}')
+  is_counted = names == [str(i) for i in range(len(names))]
+  if all(map(_is_finite_number, names)) and not is_counted:
+    raise ValueError(
+      f'{path} must begin with a line of names of the columns. Received: {",".join(names)}'
+    )
+
+
+def _find_target(table, target):
+  """Name of the column, and whether it was said to hold classes."""
+  if target is None:
+    return table.names[-1], False
+  if target in table.names:
+    return target, False
+  name = target.removesuffix(_CLASS_MARK)
+  if name not in table.names:
+    raise ValueError(
+      f'`target` must be a column of {table.path}, which are {", ".join(table.names)}. Received: '
+      f'target={target!r}'
+    )
+  return name, True
+
+
+def _is_finite_number(cell):
+  try:
+    return math.isfinite(float(cell))
+  except ValueError:
+    return False
+
+
+def _is_integer(cell):
+  try:
+    return str(int(cell)) == cell
+  except ValueError:
+    return False

@@ -1,0 +1,148 @@
+"""Data sets by name or path, prepared."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tfp_reprior.data import files, sources
+from tfp_reprior.data.preparation import Preparation
+from tfp_reprior.internal import checks
+
+BUILT_IN = ('digits', 'diabetes', 'toy')
+
+_TEST_FRACTION = 0.2
+
+
+class Dataset(NamedTuple):
+  """Prepared data, float32.
+
+  Attributes:
+    x_train: Inputs `[n, ...]`, standardized.
+    y_train: Targets `[n, k]`.
+    x_test: Inputs `[m, ...]`, standardized with the figures of the training inputs.
+    y_test: Targets `[m, k]`.
+    preparation: The `Preparation` that made them from the raw data.
+  """
+
+  x_train: np.ndarray
+  y_train: np.ndarray
+  x_test: np.ndarray
+  y_test: np.ndarray
+  preparation: Preparation = Preparation()
+
+  @property
+  def num_classes(self):
+    """The number of classes; `None` if the targets are real."""
+    return self.preparation.num_classes
+
+
+def load(name, num_train=None, num_test=None, seed=0, data_dir=None, target=None):
+  """Loads a data set. Nothing is ever downloaded.
+
+  Args:
+    name: One of
+
+      - `'digits'` (8 x 8 images, 10 classes) or `'diabetes'` (10 features, one real target), which
+        come with scikit-learn (`pip install tfp-reprior[data]`);
+      - `'toy'`, noisy values of a function of one input, with a gap in the inputs;
+      - a set of images and labels that TensorFlow Datasets prepared in `data_dir`, such as
+        `'cifar10'`, `'mnist'` or `'fashion_mnist'`;
+      - the path of a `.npz` file with arrays `x` and `y`, or `x_train`, `y_train`, `x_test` and
+        `y_test`. Integers or text in `y` are classes, floats are real targets;
+      - the path of a `.csv` file: a line with the names of the columns, then numbers.
+    num_train: Positive integer, the number of training data. By default all; if the set has no
+      test data of its own, those that `num_test` leaves.
+    num_test: Positive integer, the number of test data. By default all; if the set has no test
+      data of its own, those that `num_train` leaves, and a fifth if that is not given either.
+    seed: Integer, seeds the random choice of the data.
+    data_dir: Folder of TensorFlow Datasets.
+    target: Name of the column of targets of a `.csv` file, by default the last. Text in it are
+      classes, numbers are real; `'name:class'` says that numbers are classes, too.
+
+  Returns:
+    A `Dataset`. Targets are centered one-hot vectors for classes; real targets are standardized
+    with the figures of the training targets. So are the inputs: column by column for `.csv` files
+    and for `x` of shape `[n, d]` in `.npz` files, and else by one mean and one deviation.
+  """
+  for argument, value in [('num_train', num_train), ('num_test', num_test)]:
+    if value is not None:
+      checks.positive_integer(argument, value)
+  if target is not None and not str(name).endswith('.csv'):
+    raise ValueError(
+      f'`target` must be `None` unless `name` is a .csv file. Received: target={target!r} for '
+      f'name={str(name)!r}'
+    )
+  rng = np.random.default_rng(seed)
+  if name == 'toy':
+    raw = sources.toy(num_train, num_test, rng)
+    num_train = num_test = None
+  else:
+    raw = _read(name, data_dir, target)
+  train, test = _split(raw, num_train, num_test, rng)
+  preparation = Preparation.of(raw, *train)
+  return Dataset(
+    x_train=preparation.inputs(train[0]),
+    y_train=preparation.targets(train[1]),
+    x_test=preparation.inputs(test[0]),
+    y_test=preparation.targets(test[1]),
+    preparation=preparation,
+  )
+
+
+def load_new(path, preparation):
+  """Loads data to predict for, and prepares them as the training data were.
+
+  Args:
+    path: A `.npz` file with an array `x` `[m, ...]` (or `x_test`) and, if known, `y` (or `y_test`);
+      or a `.csv` file with the columns of the training data, in any order, with or without that
+      of the targets.
+    preparation: The `Preparation` of the training data.
+
+  Returns:
+    x: Inputs `[m, ...]`.
+    y: Targets `[m, k]`; `None` if the file has none.
+  """
+  read = {'.npz': files.read_new_npz, '.csv': files.read_new_csv}.get(files.suffix(path))
+  if read is None:
+    raise ValueError(f'`path` must end in .npz or .csv. Received: path={str(path)!r}')
+  x, y = read(path, preparation)
+  return preparation.inputs(x), None if y is None else preparation.targets(y)
+
+
+def _read(name, data_dir, target):
+  suffix = files.suffix(name)
+  if suffix == '.npz':
+    return files.read_npz(name)
+  if suffix == '.csv':
+    return files.read_csv(name, target)
+  if name == 'digits':
+    return sources.digits()
+  if name == 'diabetes':
+    return sources.diabetes()
+  others = ', '.join(repr(n) for n in BUILT_IN) + ', a path that ends in .npz or .csv'
+  return sources.tensorflow_dataset(name, data_dir, others)
+
+
+def _split(raw, num_train, num_test, rng):
+  """Training and test data, pairs of inputs and targets."""
+  if raw.x_test is not None:
+    train = _choose(rng, 'num_train', num_train, raw.x, raw.y)
+    return train, _choose(rng, 'num_test', num_test, raw.x_test, raw.y_test)
+  n = len(raw.x)
+  if num_train is None:
+    num_test = max(1, round(_TEST_FRACTION * n)) if num_test is None else num_test
+    num_train = max(1, n - num_test)
+  elif num_test is None:
+    num_test = max(1, n - num_train)
+  x, y = _choose(rng, 'num_train + num_test', num_train + num_test, raw.x, raw.y)
+  return (x[:num_train], y[:num_train]), (x[num_train:], y[num_train:])
+
+
+def _choose(rng, argument, size, x, y):
+  """Data at random; all of them, in their order, if `size` is `None`."""
+  if size is None:
+    return x, y
+  if size > len(x):
+    raise ValueError(f'`{argument}` must be at most {len(x)} here. Received: {argument}={size}')
+  chosen = rng.permutation(len(x))[:size]
+  return x[chosen], y[chosen]

@@ -1,0 +1,37 @@
+"""Files that are written whole or not at all."""
+
+import os
+import pathlib
+
+import numpy as np
+
+
+def write_atomically(path, write_fn):
+  """Writes a file so that at any moment `path` holds the old content or the new, never a part.
+
+  Args:
+    path: The file.
+    write_fn: Function of an open binary file.
+  """
+  path = pathlib.Path(path)
+  temporary = path.with_name(path.name + '.tmp')
+  try:
+    with open(temporary, 'wb') as file:
+      write_fn(file)
+      file.flush()
+      os.fsync(file.fileno())
+    os.replace(temporary, path)
+  finally:
+    temporary.unlink(missing_ok=True)
+
+
+def save_arrays(path, arrays):
+  """Writes a dict of arrays as `.npz`, atomically."""
+  write_atomically(path, lambda file: np.savez(file, **arrays))
+
+
+def load_arrays(path):
+  """Reads what `save_arrays` wrote."""
+  # Opened here, because NumPy leaves a damaged file open.
+  with open(path, 'rb') as file, np.load(file, allow_pickle=False) as arrays:
+    return {name: arrays[name] for name in arrays.files}

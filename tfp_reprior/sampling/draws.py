@@ -1,0 +1,64 @@
+"""Weights that are kept: in memory, or in a folder."""
+
+import pathlib
+import re
+
+from tfp_reprior.internal import files
+
+
+class Draws:
+  """A list of kept draws, each a list of parts `[c, *event_shape]`.
+
+  Args:
+    folder: Where to keep them, one file each, read when asked for; by default they stay in memory.
+  """
+
+  def __init__(self, folder=None):
+    self._folder = None if folder is None else pathlib.Path(folder)
+    self._parts = {}
+    if self._folder is not None:
+      self._folder.mkdir(parents=True, exist_ok=True)
+      matches = (re.fullmatch(r'draw-(\d+)\.npz', p.name) for p in self._folder.iterdir())
+      self._parts = {int(m.group(1)): None for m in matches if m}
+
+  @property
+  def numbers(self):
+    """Which draws of the chain these are, in ascending order."""
+    return sorted(self._parts)
+
+  def add(self, number, parts):
+    """Keeps draw `number` of the chain."""
+    arrays = {f'part_{i:04d}': p for i, p in enumerate(parts)}
+    if self._folder is not None:
+      files.save_arrays(self._path(number), arrays)
+      arrays = None
+    self._parts[number] = arrays
+
+  def drop_from(self, number):
+    """Forgets draw `number` and later ones."""
+    for later in [m for m in self._parts if m >= number]:
+      del self._parts[later]
+      if self._folder is not None:
+        self._path(later).unlink(missing_ok=True)
+
+  def copy_to(self, folder):
+    """Makes a folder hold these draws and no others."""
+    folder = pathlib.Path(folder)
+    if self._folder is None or self._folder.resolve() != folder.resolve():
+      copy = Draws(folder)
+      copy.drop_from(0)
+      for i, number in enumerate(self.numbers):
+        copy.add(number, self[i])
+
+  def __len__(self):
+    return len(self._parts)
+
+  def __getitem__(self, i):
+    number = self.numbers[i]
+    arrays = self._parts[number]
+    if arrays is None:
+      arrays = files.load_arrays(self._path(number))
+    return [arrays[name] for name in sorted(arrays)]
+
+  def _path(self, number):
+    return self._folder / f'draw-{number:010d}.npz'

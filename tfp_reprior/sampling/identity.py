@@ -1,0 +1,95 @@
+"""What a run is: what it may go on with, and what it may not."""
+
+import dataclasses
+import hashlib
+import json
+import pathlib
+
+import keras
+import numpy as np
+import tensorflow as tf
+import tensorflow_probability as tfp
+
+from tfp_reprior.internal import files
+from tfp_reprior.version import __version__
+
+_FILE = 'settings.json'
+# What a later call may change without changing the draws before.
+_FREE = ('num_results', 'versions')
+# What the first call decides for all later ones.
+_DECIDED = ('keep_every', 'num_burnin_draws')
+
+
+def facts(posterior):
+  """What the posterior is, and the versions of the packages: a dict for JSON."""
+  return {
+    'model': posterior.split.model.name,
+    'num_data': posterior.x.shape[0],
+    'num_parameters': posterior.split.num_parameters,
+    'likelihood': repr(posterior.likelihood),
+    'noise_scale': np.asarray(posterior.likelihood.noise_scale).tolist(),
+    'versions': {
+      'tfp_reprior': __version__,
+      'tensorflow': tf.__version__,
+      'tensorflow_probability': tfp.__version__,
+      'keras': keras.__version__,
+    },
+  }
+
+
+def describe(posterior, settings, sampler_name, x_test, keep_every):
+  """A dict for JSON that two calls share if they are the same run."""
+  described = {**dataclasses.asdict(settings), **facts(posterior), 'sampler': sampler_name}
+  # By name only layers that Keras numbers itself would differ; what counts is what is computed.
+  del described['model']
+  weights = posterior.split.sample_prior((), seed=0)
+  outputs = posterior.split.apply(weights, posterior.x[:2]).numpy()
+  return {
+    **described,
+    'keep_every': keep_every,
+    'num_burnin_draws': settings.num_burnin_draws,
+    'shapes of the weights': [list(s) for s in posterior.split.event_shapes],
+    'outputs of the model for the first inputs': [f'{v:.4g}' for v in outputs.ravel()[:8]],
+    'x': _digest(posterior.x),
+    'y': _digest(posterior.y),
+    'x_test': None if x_test is None else _digest(x_test),
+  }
+
+
+def settle(folder, described):
+  """Compares with the run that a folder holds, or makes the folder that of this run.
+
+  Returns:
+    Whether it held one.
+
+  Raises:
+    ValueError: If it holds another run, with the differences.
+  """
+  path = pathlib.Path(folder) / _FILE
+  is_old = path.exists()
+  if is_old:
+    saved = read(folder)
+    different = [
+      f'{name} was {saved.get(name)!r} and is {value!r}'
+      for name, value in described.items()
+      if name not in _FREE + _DECIDED and saved.get(name) != value
+    ]
+    if different:
+      raise ValueError(
+        f'`run_dir` holds a run of something else: {"; ".join(different)}. Choose another folder, '
+        f'or the same settings. Received: run_dir={str(folder)!r}'
+      )
+    described = {**described, **{name: saved[name] for name in _DECIDED}}
+  text = json.dumps(described, indent=1)
+  files.write_atomically(path, lambda file: file.write(text.encode()))
+  return is_old
+
+
+def read(folder):
+  """What `settle` wrote."""
+  return json.loads((pathlib.Path(folder) / _FILE).read_text())
+
+
+def _digest(tensor):
+  array = np.ascontiguousarray(tensor.numpy())
+  return f'{array.shape} {array.dtype} {hashlib.sha256(array.tobytes()).hexdigest()[:16]}'

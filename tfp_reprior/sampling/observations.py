@@ -1,0 +1,113 @@
+"""What is recorded of each draw: projections, energy, running moments."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from tfp_reprior import diagnostics
+from tfp_reprior.bijectors import collapsed_posterior
+from tfp_reprior.internal import parts as parts_lib
+from tfp_reprior.sampling import moments
+
+
+class Summary(NamedTuple):
+  """Running moments over draws.
+
+  Attributes:
+    theta: `Moments` of the weights, by chain.
+    f_mean: `Moments` of the outputs for test inputs `[c, m, k]`, or of their conditional means, if
+      the readout is integrated out; `()` without test inputs.
+    f_variance: `Moments` of their conditional variances, likewise.
+  """
+
+  theta: Any
+  f_mean: Any = ()
+  f_variance: Any = ()
+
+
+class Observer:
+  """Records draws of a sampler.
+
+  Args:
+    sampler: A `tfp_reprior.mcmc.Sampler`.
+    x_test: Inputs `[m, ...]`, or None.
+    num_projections: Positive integer.
+    seed: A seed of TFP, of the projections.
+  """
+
+  def __init__(self, sampler, x_test, num_projections, seed):
+    self._sampler = sampler
+    self._split = sampler.posterior.split
+    self._x_test = x_test
+    self._project_theta = diagnostics.RandomProjections(
+      self._split.event_shapes, num_projections, seed, self._split.dtype
+    )
+    if x_test is not None:
+      f_shape = (x_test.shape[0], self._split.num_outputs)
+      self._project_f = diagnostics.RandomProjections(
+        [f_shape], num_projections, seed, self._split.dtype
+      )
+    self._collapsed = None
+    if sampler.posterior.likelihood.is_conjugate:
+      self._collapsed = collapsed_posterior.CollapsedPosterior(sampler.posterior)
+
+  def empty(self, num_chains):
+    """The `Summary` of no draws."""
+    theta = [tf.zeros([num_chains, *s], self._split.dtype) for s in self._split.event_shapes]
+    summary = Summary(moments.zeros_like(theta))
+    if self._x_test is not None:
+      f = tf.zeros([num_chains, self._x_test.shape[0], self._split.num_outputs], self._split.dtype)
+      summary = summary._replace(f_mean=moments.zeros_like(f), f_variance=moments.zeros_like(f))
+    return summary
+
+  def burnin(self, state, results, summary):
+    """Traces a draw that does not count."""
+    return self._kernel_trace(state, results), summary
+
+  def draw(self, state, results, summary):
+    """Traces a draw, and counts it in."""
+    trace = self._kernel_trace(state, results)
+    theta = self._sampler.theta_fn(state)
+    trace['theta'] = self._project_theta(theta)
+    summary = summary._replace(theta=moments.update(summary.theta, theta))
+    if self._x_test is not None:
+      f = self._split.apply(theta, self._x_test)
+      trace['f'] = self._project_f(f)
+      mean, variance = f, tf.zeros_like(f)
+      if self._collapsed is not None:
+        hidden = theta[: self._split.num_hidden]
+        mean, variance = self._collapsed.predict(hidden, self._x_test)
+      summary = summary._replace(
+        f_mean=moments.update(summary.f_mean, mean),
+        f_variance=moments.update(summary.f_variance, variance),
+      )
+    return trace, summary
+
+  def _kernel_trace(self, state, results):
+    energy = -results.target_log_prob
+    if self._sampler.leaves_prior_out:
+      energy += _centered_half_squares(state[: self._sampler.num_moving_parts], energy)
+    if self._sampler.has_damping:
+      energy += _centered_half_squares(results.momentum, energy)
+    return {'log_prob': results.target_log_prob, 'energy': energy}
+
+
+def f_mean_and_variance(summary):
+  """Mean and variance of the outputs for test inputs over draws and chains, `[m, k]` each."""
+  if not summary.f_mean:
+    return None
+  mean = moments.finish(summary.f_mean)
+  conditional = moments.finish(summary.f_variance)
+  # The mean of conditional variances, plus the variance of conditional means, within chains and
+  # between them.
+  within = np.mean(conditional.mean + mean.variance, axis=0)
+  return np.mean(mean.mean, axis=0), within + np.var(mean.mean, axis=0)
+
+
+def _centered_half_squares(parts, energy):
+  """`1/2 sum(parts**2 - 1)` `[c]`: centered, because the sum itself is lost in float32."""
+  return sum(
+    0.5 * parts_lib.sum_events(tf.square(p) - 1.0, energy.shape.rank)
+    for p in parts_lib.to_list(parts)
+  )

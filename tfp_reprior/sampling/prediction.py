@@ -1,0 +1,136 @@
+"""What the posterior predicts: a mixture of Gaussians over draws."""
+
+import functools
+import math
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_probability as tfp
+
+_BLOCK_SIZE = 2**20  # numbers at a time, to bound memory
+# Of the integral for class probabilities: its points, how many standard deviations it reaches, and
+# what stands for a variance of zero.
+_NUM_POINTS = 49
+_REACH = 8.0
+_SMALLEST_VARIANCE = 1e-200
+
+
+class Prediction:
+  """The predictive distribution at `m` inputs, `k` outputs each.
+
+  ```none
+  p(f | D) = mean over components of N(f; means[i], variances[i])
+  y = f + noise
+  ```
+
+  A component is a draw of the weights, or, where the sampler allows it, of the hidden weights, with
+  the readout integrated out.
+
+  Args:
+    means: `[s, m, k]`.
+    variances: Variances of f given a component, `[s, m, k]`; zero for draws of all weights.
+    noise_variance: Of an observation, a float, or an array `[k]`.
+    moments: Pair of mean and variance of f, `[m, k]`, over more draws than there are components.
+  """
+
+  def __init__(self, means, variances, noise_variance, moments=None):
+    self.means = np.asarray(means, np.float64)
+    self.variances = np.asarray(variances, np.float64)
+    self.noise_variance = noise_variance
+    if moments is None:
+      moments = np.mean(self.means, 0), np.mean(self.variances, 0) + np.var(self.means, 0)
+    self.mean, self._variance = (np.asarray(a, np.float64) for a in moments)
+
+  @property
+  def stddev(self):
+    """Standard deviation of an observation, with its noise: `[m, k]`."""
+    return np.sqrt(self._variance + self.noise_variance)
+
+  @property
+  def function_stddev(self):
+    """Standard deviation of f, without noise: `[m, k]`."""
+    return np.sqrt(self._variance)
+
+  def cdf(self, y):
+    """Probability that an observation is at most `y` `[..., m, k]`."""
+    y = np.asarray(y, np.float64)
+    total = sum(np.sum(_standard_cdf((y - m) / s), axis=0) for m, s in self._blocks(y))
+    return total / len(self.means)
+
+  def log_prob(self, y):
+    """Log-density of observations `y` `[m, k]`, each by itself: `[m, k]`."""
+    y = np.asarray(y, np.float64)
+    total = np.full(y.shape, -np.inf)
+    for mean, scale in self._blocks(y):
+      log_probs = -0.5 * ((y - mean) / scale) ** 2 - np.log(scale)
+      total = np.logaddexp(total, tf.reduce_logsumexp(log_probs, axis=0))
+    return total - math.log(len(self.means) * math.sqrt(2 * math.pi))
+
+  def quantile(self, q):
+    """Quantiles of an observation.
+
+    Args:
+      q: Float in (0, 1), or an array of them.
+
+    Returns:
+      `[*q.shape, m, k]`.
+    """
+    q = np.asarray(q, np.float64)
+    if not np.all((q > 0) & (q < 1)):
+      raise ValueError(f'`q` must lie in (0, 1). Received: q={q}')
+    scale = np.sqrt(self.variances + self.noise_variance)
+    reach = 1 - float(tf.math.ndtri(min(q.min(), 1 - q.max())))
+    shape = (*q.shape, *self.mean.shape)
+    low = np.broadcast_to(np.min(self.means - reach * scale, 0), shape)
+    high = np.broadcast_to(np.max(self.means + reach * scale, 0), shape)
+    level = q[..., np.newaxis, np.newaxis]
+    found = tfp.math.find_root_chandrupatla(
+      lambda y: self.cdf(y) - level, tf.constant(low), tf.constant(high)
+    )
+    return found.estimated_root.numpy()
+
+  def sample(self, num_samples, seed=0):
+    """Draws observations `[num_samples, m, k]`, those of a sample all from one component."""
+    rng = np.random.default_rng(seed)
+    chosen = rng.integers(len(self.means), size=num_samples)
+    scale = np.sqrt(self.variances[chosen] + self.noise_variance)
+    return self.means[chosen] + scale * rng.standard_normal(scale.shape)
+
+  @functools.cached_property
+  def class_probabilities(self):
+    """Probability of each output to be the largest of f, `[m, k]`.
+
+    Given a component the outputs are independent, so that
+
+    ```none
+    P(f_j is the largest) = integral of density_j(t) * product over i != j of cdf_i(t) dt
+    ```
+
+    which the trapezoidal rule gives to many digits, unless the variances differ by orders of
+    magnitude.
+    """
+    total = np.zeros_like(self.mean)
+    for mean, variance in zip(self.means, self.variances, strict=True):
+      scale = np.sqrt(np.maximum(variance, _SMALLEST_VARIANCE))
+      # All but a probability of Phi(-_REACH) of the largest output lies between these.
+      low = np.max(mean - _REACH * scale, axis=-1)[:, np.newaxis, np.newaxis]
+      high = np.max(mean + _REACH * scale, axis=-1)[:, np.newaxis, np.newaxis]
+      points = low + (high - low) * np.linspace(0, 1, _NUM_POINTS)  # [m, 1, point]
+      z = (points - mean[..., np.newaxis]) / scale[..., np.newaxis]  # [m, k, point]
+      below = _standard_cdf(z)
+      density = np.exp(-0.5 * z**2) / scale[..., np.newaxis]
+      share = np.sum(density / below * np.prod(below, axis=-2, keepdims=True), axis=-1)
+      total += share / np.sum(share, axis=-1, keepdims=True)
+    return total / len(self.means)
+
+  def _blocks(self, y):
+    """Means and scales of components, some at a time, in shapes that broadcast with `y`."""
+    size = max(1, _BLOCK_SIZE // y.size)
+    shape = (-1, *[1] * (y.ndim - 2), *self.mean.shape)
+    for first in range(0, len(self.means), size):
+      variances = self.variances[first : first + size] + self.noise_variance
+      yield self.means[first : first + size].reshape(shape), np.sqrt(variances).reshape(shape)
+
+
+def _standard_cdf(z):
+  return 0.5 * tf.math.erfc(-z / math.sqrt(2)).numpy()

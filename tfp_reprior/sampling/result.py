@@ -1,0 +1,311 @@
+"""The result of sampling: traces, predictions, diagnostics, files."""
+
+import json
+import os
+import pathlib
+import warnings
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from tfp_reprior import diagnostics
+from tfp_reprior import posterior as posterior_lib
+from tfp_reprior.bijectors import collapsed_posterior
+from tfp_reprior.internal import files
+from tfp_reprior.mcmc import tuning as tuning_lib
+from tfp_reprior.models import readout_split
+from tfp_reprior.sampling import draws as draws_lib
+from tfp_reprior.sampling import metrics, moments
+from tfp_reprior.sampling import prediction as prediction_lib
+
+
+class Result:
+  """What `tfp_reprior.sample_posterior` returns, and `tfp_reprior.load_result`.
+
+  Letters: s draws, c chains, r random projections, m inputs, k outputs.
+
+  Attributes:
+    posterior: The `tfp_reprior.Posterior`.
+    settings: Dict of what was run, with the step size and damping in use.
+    trace: Dict of arrays: `'acceptance'` `[s, c]`, the mean acceptance since the last draw;
+      `'log_prob'` `[s, c]`, the log-density that the kernel works with, up to a constant;
+      `'energy'` `[s, c]`, minus the log-density of state and momentum, up to a constant; `'theta'`
+      `[s, c, r]`, random projections of the weights; and, with test inputs, `'f'` `[s, c, r]`,
+      random projections of the outputs for them.
+    burnin_trace: Dict of the first three, for the draws before.
+    seconds: Dict of the time that each phase took.
+    tuning: The `tfp_reprior.mcmc.Tuning`, or None if the step size was given.
+    is_complete: False if the run was interrupted.
+    draws: The kept draws of the weights: a sequence of lists of parts `[c, *event_shape]`.
+    theta_moments: Mean and variance of every weight over all draws, by chain: a pair `mean`,
+      `variance` of lists of parts `[c, *event_shape]`.
+    x_test, y_test: Test data, or None.
+  """
+
+  def __init__(
+    self,
+    posterior,
+    settings,
+    trace,
+    burnin_trace,
+    seconds,
+    tuning,
+    is_complete,
+    draws,
+    theta_moments,
+    f_moments=None,
+    x_test=None,
+    y_test=None,
+  ):
+    self.posterior = posterior
+    self.settings = settings
+    self.trace = trace
+    self.burnin_trace = burnin_trace
+    self.seconds = seconds
+    self.tuning = tuning
+    self.is_complete = is_complete
+    self.draws = draws
+    self.theta_moments = theta_moments
+    self._f_moments = f_moments
+    self.x_test = x_test
+    self.y_test = y_test
+    self._collapsed = None
+    if posterior.likelihood.is_conjugate:
+      self._collapsed = collapsed_posterior.CollapsedPosterior(posterior)
+    self._components_fn = tf.function(self._components, autograph=False)
+
+  @property
+  def num_draws(self):
+    """Draws of each chain."""
+    return len(self.trace['acceptance'])
+
+  @property
+  def num_chains(self):
+    return self.settings['num_chains']
+
+  @property
+  def num_steps(self):
+    """Steps of each chain, without burn-in."""
+    return self.num_draws * self.settings['thinning']
+
+  def predict(self, x, batch_size=1024):
+    """Predicts at new inputs, by the kept draws.
+
+    With Gaussian noise the readout is integrated out: each draw of the hidden weights gives a
+    mean and a variance.
+
+    Args:
+      x: Inputs `[m, ...]`, prepared as the training inputs were.
+      batch_size: Positive integer, inputs at a time.
+
+    Returns:
+      A `Prediction`.
+    """
+    x = self.posterior.check_inputs(x)
+    if not len(self.draws):
+      raise ValueError(
+        'There are no kept draws to predict with: the run was stopped before the first of them, or '
+        'num_kept_draws was 0'
+      )
+    means, variances = [], []
+    for i in range(len(self.draws)):
+      parts = [tf.constant(p) for p in self.draws[i]]
+      batches = [
+        self._components_fn(parts, x[first : first + batch_size])
+        for first in range(0, x.shape[0], batch_size)
+      ]
+      means.append(np.concatenate([mean for mean, _ in batches], axis=-2))  # [c, m, k]
+      variances.append(np.concatenate([variance for _, variance in batches], axis=-2))
+    return prediction_lib.Prediction(
+      np.concatenate(means), np.concatenate(variances), self.posterior.likelihood.noise_variance
+    )
+
+  def _components(self, parts, x):
+    if self._collapsed is None:
+      outputs = self.posterior.split.apply(parts, x)
+      return outputs, tf.zeros_like(outputs)
+    return self._collapsed.predict(parts[: self.posterior.split.num_hidden], x)
+
+  @property
+  def test_prediction(self):
+    """The `Prediction` at the test inputs, or None without any.
+
+    Its mean and standard deviation are over all draws; the rest is by the kept ones.
+    """
+    if self.x_test is None:
+      return None
+    prediction = self.predict(self.x_test)
+    return prediction_lib.Prediction(
+      prediction.means, prediction.variances, prediction.noise_variance, self._f_moments
+    )
+
+  def evaluate(self, prediction=None, y=None):
+    """Figures of merit; see `tfp_reprior.sampling.evaluate`. By default, of the test data."""
+    if prediction is None:
+      if self.x_test is None or self.y_test is None:
+        raise ValueError(
+          'Without arguments `evaluate` needs a run with `x_test` and `y_test`. Received: '
+          f'x_test={_kind(self.x_test)}, y_test={_kind(self.y_test)}'
+        )
+      prediction, y = self.test_prediction, self.y_test
+    return metrics.evaluate(prediction, y)
+
+  def effective_sample_size(self, name='theta'):
+    """Effective sample size of each projection, summed over chains: `[r]`."""
+    return np.sum(diagnostics.effective_sample_size(self.trace[name]), axis=0)
+
+  def r_hat_squared(self, name='theta'):
+    """The square of R-hat of each projection: `[r]`; NaN with a single chain."""
+    if self.num_chains < 2:
+      return np.full(self.trace[name].shape[-1], np.nan)
+    return np.asarray(diagnostics.r_hat_squared(self.trace[name]))
+
+  def summary(self):
+    """A table of the run, its mixing and its test figures, as text."""
+    settings = self.settings
+    step = f'step size {settings["step_size"]:.4g}'
+    if settings['damping'] is not None:
+      step += f', damping {settings["damping"]:.3g}'
+    lines = [
+      repr(self.posterior),
+      f'{settings["sampler"]}, {step}: {self.num_chains} chains of {self.num_draws} draws, '
+      f'{settings["thinning"]} steps each' + ('' if self.is_complete else ' (interrupted)'),
+      ', '.join(f'{phase} {seconds:.1f} s' for phase, seconds in self.seconds.items()),
+      f'mean acceptance {np.mean(self.trace["acceptance"]):.3f}',
+      '',
+      f'{"100 projections of":24}{"mean ESS":>10}{"min ESS":>10}{"ESS/1k steps":>14}'
+      f'{"ESS/s":>10}{"max R-hat":>11}'.replace('100', str(settings['num_projections'])),
+    ]
+    for name, label in (('theta', 'weights'), ('f', 'test outputs')):
+      if name in self.trace:
+        ess = self.effective_sample_size(name)
+        r_hat = np.sqrt(np.max(self.r_hat_squared(name)))
+        lines.append(
+          f'{label:24}{np.mean(ess):10.4g}{np.min(ess):10.4g}'
+          f'{1000 * np.mean(ess) / (self.num_steps * self.num_chains):14.4g}'
+          f'{np.mean(ess) / self.seconds["sampling"]:10.4g}{r_hat:11.4f}'
+        )
+    if self.y_test is not None and len(self.draws):
+      lines.append('')
+      lines += [f'test {k.replace("_", " ")}: {v:.4g}' for k, v in self.evaluate().items()]
+    return '\n'.join(lines)
+
+  def assign(self, draw=-1, chain=0):
+    """Sets the weights of the Keras model to a kept draw, and returns the model."""
+    self.posterior.split.assign([p[chain] for p in self.draws[draw]])
+    return self.posterior.split.model
+
+  def to_arviz(self):
+    """The traces as `arviz.InferenceData`: projections, and statistics of the sampler."""
+    import arviz  # optional
+
+    by_chain = {name: np.swapaxes(values, 0, 1) for name, values in self.trace.items()}
+    return arviz.from_dict(
+      posterior={name: by_chain[name] for name in ('theta', 'f') if name in by_chain},
+      sample_stats={
+        'acceptance_rate': by_chain['acceptance'],
+        'energy': by_chain['energy'],
+        'lp': by_chain['log_prob'],
+        'step_size': np.full_like(by_chain['acceptance'], self.settings['step_size']),
+      },
+    )
+
+  def save(self, path):
+    """Writes everything to the folder `path`, for `tfp_reprior.load_result`."""
+    folder = pathlib.Path(path)
+    folder.mkdir(parents=True, exist_ok=True)
+    _save_model(self.posterior.split.model, folder / 'model.keras')
+    self.draws.copy_to(folder / 'draws')
+    arrays = {f'trace/{name}': values for name, values in self.trace.items()}
+    arrays |= {f'burnin/{name}': values for name, values in self.burnin_trace.items()}
+    for name in ('mean', 'variance'):
+      parts = getattr(self.theta_moments, name)
+      arrays |= {f'theta_{name}/{i:04d}': p for i, p in enumerate(parts)}
+    if self._f_moments is not None:
+      arrays['f_mean'], arrays['f_variance'] = self._f_moments
+    data = {'x': self.posterior.x, 'y': self.posterior.y, 'x_test': self.x_test}
+    data['y_test'] = self.y_test
+    arrays |= {name: np.asarray(values) for name, values in data.items() if values is not None}
+    description = {
+      'settings': self.settings,
+      'seconds': self.seconds,
+      'is_complete': self.is_complete,
+      'prior_stds': self.posterior.split.prior_stds,
+      'tuning': None if self.tuning is None else _tuning_to_dict(self.tuning),
+    }
+    files.save_arrays(folder / 'result.npz', arrays)
+    text = json.dumps(description, indent=1)
+    files.write_atomically(folder / 'result.json', lambda f: f.write(text.encode()))
+
+
+def load_result(path, model=None):
+  """Loads what `Result.save` wrote, or a finished run from its `run_dir`.
+
+  Args:
+    path: The folder.
+    model: The `keras.Model`, for models with layers that Keras cannot load by itself.
+
+  Returns:
+    A `Result`.
+  """
+  folder = pathlib.Path(path)
+  if not (folder / 'result.npz').exists():
+    raise ValueError(
+      '`path` must be a folder that holds a finished run (a file result.npz). Received: '
+      f'path={str(path)!r}'
+    )
+  arrays = files.load_arrays(folder / 'result.npz')
+  description = json.loads((folder / 'result.json').read_text())
+  if model is None:
+    model = keras.models.load_model(folder / 'model.keras')
+  split = readout_split.ReadoutSplit(model, **description['prior_stds'])
+  settings = description['settings']
+
+  def group(prefix):
+    return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
+
+  theta_moments = moments.MeanAndVariance(
+    *([v for _, v in sorted(group(f'theta_{name}/').items())] for name in ('mean', 'variance'))
+  )
+  return Result(
+    posterior_lib.Posterior(split, arrays['x'], arrays['y'], settings['noise_scale']),
+    settings,
+    group('trace/'),
+    group('burnin/'),
+    description['seconds'],
+    None if description['tuning'] is None else _tuning_from_dict(description['tuning']),
+    description['is_complete'],
+    draws_lib.Draws(folder / 'draws'),
+    theta_moments,
+    (arrays['f_mean'], arrays['f_variance']) if 'f_mean' in arrays else None,
+    arrays.get('x_test'),
+    arrays.get('y_test'),
+  )
+
+
+def _save_model(model, path):
+  temporary = path.with_name('temporary.keras')  # Keras insists on how the name ends
+  try:
+    model.save(temporary)
+    os.replace(temporary, path)  # whole or not at all
+  except (NotImplementedError, TypeError, ValueError) as e:
+    warnings.warn(
+      f'Keras cannot save the model ({e}): `load_result` will need it as `model`.', stacklevel=3
+    )
+  finally:
+    temporary.unlink(missing_ok=True)
+
+
+def _kind(value):
+  return None if value is None else f'array of shape {np.shape(value)}'
+
+
+def _tuning_to_dict(tuning):
+  return {**tuning._asdict(), 'trials': [t._asdict() for t in tuning.trials]}
+
+
+def _tuning_from_dict(values):
+  return tuning_lib.Tuning(
+    **{**values, 'trials': [tuning_lib.Trial(**t) for t in values['trials']]}
+  )
