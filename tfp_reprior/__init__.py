@@ -18,6 +18,7 @@ _ROOMS = (
   'models',
   'report',
   'sampling',
+  'theory',
 )
 _NAMES = {
   'CollapsedPosterior': 'bijectors',
