@@ -16,6 +16,7 @@ RUNS = {
     '--output={json}.demo',
     ['mean acceptance', 'ESS/1k steps', 'test accuracy', 'report.html'],
   ),
+  'make_testdata': ('--output={json}.testdata', ['tiny_images/1.0.0', '60 train, 30 test']),
   'benchmark_density': (
     '--widths=4 --nums_data=3 --nums_chains=1,2 --num_rounds=1 --json={json}',
     ['collapsed / standard', '| 4 | 3 | 2 |'],

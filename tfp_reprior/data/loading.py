@@ -4,13 +4,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tfp_reprior.data import files, sources
+from tfp_reprior.data import files, sources, subsets
 from tfp_reprior.data.preparation import Preparation
 from tfp_reprior.internal import checks
 
 BUILT_IN = ('digits', 'diabetes', 'toy')
-
-_TEST_FRACTION = 0.2
 
 
 class Dataset(NamedTuple):
@@ -36,7 +34,7 @@ class Dataset(NamedTuple):
     return self.preparation.num_classes
 
 
-def load(name, num_train=None, num_test=None, seed=0, data_dir=None, target=None):
+def load(name, num_train=None, num_test=None, seed=0, data_dir=None, target=None, subset='random'):
   """Loads a data set. Nothing is ever downloaded.
 
   Args:
@@ -58,6 +56,10 @@ def load(name, num_train=None, num_test=None, seed=0, data_dir=None, target=None
     data_dir: Folder of TensorFlow Datasets.
     target: Name of the column of targets of a `.csv` file, by default the last. Text in it are
       classes, numbers are real; `'name:class'` says that numbers are classes, too.
+    subset: Which of the data are taken, where not all are: `'random'` ones; `'first'`, in their
+      order, training data before test data if they come together; or `'balanced'`, at random with
+      as many of each class. If the number of classes does not divide `num_train` (or `num_test`),
+      some classes, chosen at random, have one more than the others.
 
   Returns:
     A `Dataset`. Targets are centered one-hot vectors for classes; real targets are standardized
@@ -72,13 +74,14 @@ def load(name, num_train=None, num_test=None, seed=0, data_dir=None, target=None
       f'`target` must be `None` unless `name` is a .csv file. Received: target={target!r} for '
       f'name={str(name)!r}'
     )
+  checks.one_of('subset', subset, subsets.NAMES)
   rng = np.random.default_rng(seed)
   if name == 'toy':
     raw = sources.toy(num_train, num_test, rng)
     num_train = num_test = None
   else:
     raw = _read(name, data_dir, target)
-  train, test = _split(raw, num_train, num_test, rng)
+  train, test = subsets.split(raw, num_train, num_test, subset, rng)
   preparation = Preparation.of(raw, *train)
   return Dataset(
     x_train=preparation.inputs(train[0]),
@@ -121,28 +124,3 @@ def _read(name, data_dir, target):
     return sources.diabetes()
   others = ', '.join(repr(n) for n in BUILT_IN) + ', a path that ends in .npz or .csv'
   return sources.tensorflow_dataset(name, data_dir, others)
-
-
-def _split(raw, num_train, num_test, rng):
-  """Training and test data, pairs of inputs and targets."""
-  if raw.x_test is not None:
-    train = _choose(rng, 'num_train', num_train, raw.x, raw.y)
-    return train, _choose(rng, 'num_test', num_test, raw.x_test, raw.y_test)
-  n = len(raw.x)
-  if num_train is None:
-    num_test = max(1, round(_TEST_FRACTION * n)) if num_test is None else num_test
-    num_train = max(1, n - num_test)
-  elif num_test is None:
-    num_test = max(1, n - num_train)
-  x, y = _choose(rng, 'num_train + num_test', num_train + num_test, raw.x, raw.y)
-  return (x[:num_train], y[:num_train]), (x[num_train:], y[num_train:])
-
-
-def _choose(rng, argument, size, x, y):
-  """Data at random; all of them, in their order, if `size` is `None`."""
-  if size is None:
-    return x, y
-  if size > len(x):
-    raise ValueError(f'`{argument}` must be at most {len(x)} here. Received: {argument}={size}')
-  chosen = rng.permutation(len(x))[:size]
-  return x[chosen], y[chosen]

@@ -77,14 +77,15 @@ def tensorflow_dataset(name, data_dir, others):
     builder = tfds.builder(name, data_dir=data_dir)
   except ValueError as e:
     raise ValueError(
-      f'`name` must be {others}, or a data set of TensorFlow Datasets. Received: name={name!r}'
+      f'`name` must be {others}, or a data set of TensorFlow Datasets, of its catalogue or in '
+      f'`data_dir`. Received: name={name!r}, data_dir={data_dir!r}'
     ) from e
   label = _check_features(name, builder.info)
   if not builder.info.splits:
     raise ValueError(
       f'`data_dir` must hold {name!r} as prepared by TensorFlow Datasets; to prepare it, run on a '
-      f"machine with network: python -c \"import tensorflow_datasets as tfds; tfds.load('{name}', "
-      f'data_dir=...)". Received: data_dir={data_dir!r}'
+      f'machine with network: python -c "import tensorflow_datasets as tfds; '
+      f"tfds.load('{name}', data_dir={data_dir!r})\". Received: data_dir={data_dir!r}"
     )
 
   def arrays(split):
