@@ -2,7 +2,8 @@
 
 `tiny_images` has 8 x 8 color images of three classes, as it were a small CIFAR-10: noise, with a
 brighter band that lies across, upright, or slanted. It is drawn from a seed, and nothing in it
-comes from elsewhere. TensorFlow Datasets stores the images in an order of its own.
+comes from elsewhere. Two runs give the same images in the same order, but protocol buffers leave
+the order of the fields of each open, so that the files may differ.
 """
 
 import numpy as np

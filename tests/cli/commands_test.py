@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 import tfp_reprior as tfr
-from tfp_reprior.cli import benchmark, flags, main, predict, report, sample, tune
+from tfp_reprior.cli import benchmark, flags, main, networks, predict, presets, report, sample, tune
 from tfp_reprior.mcmc import samplers
 from tfp_reprior.sampling import progress
 
-SIZES = (
-  '--width=8 --depth=1 --num_chains=2 --num_results=4 --thinning=1 --num_burnin_steps=0 '
-  '--step_size=0.1 --quiet'
+SHORT = (
+  '--num_chains=2 --num_results=4 --thinning=1 --num_burnin_steps=0 --step_size=0.1 --quiet'
 ).split()
+SIZES = ['--width=8', '--depth=1', *SHORT]
 CLASSES = 'a,b,kind\n' + ''.join(f'{i},{i * i % 7},{"xyz"[i % 3]}\n' for i in range(12))
 
 
@@ -85,7 +85,7 @@ def test_saved_keras_models_are_sampled(tmp_path, capsys):
   model.save(tmp_path / 'mine.keras')
   code = main.main(
     ['sample', '--data=toy', '--num_test=3', f'--model={tmp_path / "mine.keras"}', '--no-report']
-    + [f'--run_dir={tmp_path / "run"}', *SIZES]
+    + [f'--run_dir={tmp_path / "run"}', *SHORT]
   )
   assert code == 0
   assert "Posterior(model='mine', n=20, num_parameters=16" in capsys.readouterr().out
@@ -252,15 +252,17 @@ def test_defaults_are_those_of_the_package():
       assert parser.get_default(field.name) == field.default, field.name
 
 
-def test_help_knows_every_sampler_and_data_set():
+def test_help_knows_every_sampler_model_and_data_set():
+  assert all(name in networks.HELP for name in networks.MODELS)
   assert all(name in flags.SAMPLERS for name in samplers.NAMES)
   assert all(name in flags.DATA for name in tfr.data.BUILT_IN)
 
 
-@pytest.mark.parametrize('command', [sample, tune, predict, report, benchmark])
+@pytest.mark.parametrize('command', [sample, tune, predict, presets, report, benchmark])
 def test_examples_in_help_can_be_typed(command, monkeypatch, capsys):
   seen = []
-  monkeypatch.setattr(command, 'run', lambda args: seen.append(args) or 0)
+  for module in (command, sample):
+    monkeypatch.setattr(module, 'run', lambda args: seen.append(args) or 0)
   text = command.DESCRIPTION.replace('\\\n', '')
   examples = [line for line in text.splitlines() if line.startswith('  tfp-reprior ')]
   assert examples

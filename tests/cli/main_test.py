@@ -10,7 +10,7 @@ import pytest
 import tfp_reprior as tfr
 from tfp_reprior.cli import main
 
-COMMANDS = ('sample', 'tune', 'predict', 'report', 'benchmark')
+COMMANDS = ('sample', 'tune', 'predict', 'report', 'benchmark', 'presets')
 
 
 def _run(*arguments, **environment):
@@ -82,6 +82,7 @@ def test_the_version_is_that_of_the_package(capsys):
     (['sample', '--data=toy', '--run_dir=r', '--width=a'], "invalid positive_integer value: 'a'"),
     (['sample', '--data=toy', '--run_dir=r', '--num_burnin_steps=-1'], '-1 is negative'),
     (['tune', '--data=toy', '--noise_scale=nan'], 'argument --noise_scale: nan is not positive'),
+    (['tune'], 'the following arguments are required: --data, or a --preset'),
     (['report'], 'the following arguments are required: RUN_DIR'),
   ],
 )
@@ -98,6 +99,9 @@ def test_wrong_usage_exits_with_2_and_says_why(capsys, arguments, message):
     (['sample', '--data=missing.csv', '--run_dir={}/r'], 'There is no file missing.csv'),
     (['sample', '--data=digit', '--run_dir={}/r'], "Received: name='digit'"),
     (['sample', '--data=toy', '--run_dir={}/r', '--model=mlp'], 'Received: --model=mlp'),
+    (['sample', '--data=toy', '--run_dir={}/r', '--preset=fcn'], 'Received: --preset=fcn'),
+    (['sample', '--data=digits', '--run_dir={}/r', '--subset=last'], "Received: subset='last'"),
+    (['presets', 'fcn'], 'Received: --preset=fcn'),
     (['sample', '--data=toy', '--run_dir={}/r', '--model={}/file.keras'], 'Keras cannot load'),
     (['sample', '--data=toy', '--run_dir={}/r', '--sampler=gibbs'], "Received: name='gibbs'"),
     (['sample', '--data=toy', '--run_dir={}/r', '--damping=0.1'], 'needs a `step_size`'),

@@ -1,10 +1,10 @@
 """What several commands share: kinds of flags, and those of data and model."""
 
 import argparse
-import pathlib
 import shlex
 
 import tfp_reprior as tfr
+from tfp_reprior.cli import networks
 
 SAMPLERS = """\
 samplers:
@@ -59,8 +59,18 @@ def add(group, name, kind, default, text, **kwargs):
 
 def add_problem(parser):
   """Adds the flags of data and model, and the seed."""
+  add(
+    parser,
+    '--preset',
+    str,
+    None,
+    'settings by name, in place of the defaults; `tfp-reprior presets` lists them',
+    metavar='NAME',
+  )
   data = parser.add_argument_group('data')
-  data.add_argument('--data', required=True, metavar='NAME|FILE', help='what to fit; see above')
+  data.add_argument(
+    '--data', metavar='NAME|FILE', help='what to fit; see above; required without a --preset'
+  )
   add(data, '--data_dir', str, None, 'folder of TensorFlow Datasets', metavar='DIR')
   add(
     data,
@@ -72,18 +82,30 @@ def add_problem(parser):
   )
   add(data, '--num_train', positive_integer, None, 'number of training data; by default all')
   add(data, '--num_test', positive_integer, None, 'number of test data; by default all, or a fifth')
+  add(
+    data,
+    '--subset',
+    str,
+    'random',
+    'which data: random ones, the first, or balanced, with as many of each class',
+    metavar='random|balanced|first',
+  )
   model = parser.add_argument_group('model')
+  add(model, '--model', str, 'fcn', 'one of those above', metavar='NAME|FILE.keras')
+  _add_model_flag(model, '--width', positive_integer, 'width of the hidden layers')
+  _add_model_flag(model, '--depth', positive_integer, 'number of hidden layers, or of blocks')
+  _add_model_flag(
+    model, '--pooling', str, 'what comes before the readout', metavar='flatten|average'
+  )
+  _add_model_flag(model, '--num_heads', positive_integer, 'heads of self-attention')
   add(
     model,
-    '--model',
-    str,
-    'fcn',
-    'fcn, a fully connected network, or a saved Keras model that ends in a linear layer',
-    metavar='fcn|FILE.keras',
+    '--patch_size',
+    positive_integer,
+    None,
+    'side of a patch of an image, for attention; by default 4',
   )
-  add(model, '--width', positive_integer, 256, 'width of the hidden layers of fcn')
-  add(model, '--depth', positive_integer, 3, 'number of hidden layers of fcn')
-  add(model, '--activation', str, 'gelu', 'activation of fcn, a name of Keras', metavar='NAME')
+  add(model, '--activation', str, None, 'erf, or a name of Keras; by default gelu', metavar='NAME')
   add(
     model,
     '--noise_scale',
@@ -94,29 +116,18 @@ def add_problem(parser):
   add(parser, '--seed', int, 0, 'seed of everything random, the choice of data too')
 
 
+def _add_model_flag(group, name, kind, text, **kwargs):
+  """Adds a flag of some models, whose help shows their defaults."""
+  add(group, name, kind, None, f'{text} {networks.describe_defaults(name[2:])}', **kwargs)
+
+
 def load_data(args):
   """The `Dataset` that the flags ask for."""
+  if args.data is None:
+    args.parser.error('the following arguments are required: --data, or a --preset')
   return tfr.data.load(
-    args.data, args.num_train, args.num_test, args.seed, args.data_dir, args.target
+    args.data, args.num_train, args.num_test, args.seed, args.data_dir, args.target, args.subset
   )
-
-
-def make_model(args, data):
-  """The Keras model that the flags ask for."""
-  if args.model == 'fcn':
-    return tfr.models.fcn(
-      data.x_train.shape[1:], data.y_train.shape[1], args.width, args.depth, args.activation
-    )
-  if not args.model.endswith('.keras') or not pathlib.Path(args.model).is_file():
-    raise ValueError(
-      f'--model must be fcn, or a file that ends in .keras. Received: --model={args.model}'
-    )
-  import keras  # imports TensorFlow
-
-  try:
-    return keras.models.load_model(args.model)
-  except (ValueError, TypeError) as e:
-    raise ValueError(f'Keras cannot load {args.model}: {e}') from e
 
 
 def describe(data):
@@ -145,8 +156,9 @@ def command(args, name, given):
     name: Of the other one.
     given: Dict of other flags.
   """
-  names = ['data', 'data_dir', 'target', 'num_train', 'num_test']
-  names += ['model', 'width', 'depth', 'activation', 'noise_scale', 'seed']
+  names = ['data', 'data_dir', 'target', 'num_train', 'num_test', 'subset']
+  names += ['model', *networks.FLAGS, 'noise_scale', 'seed']
   changed = {n: getattr(args, n) for n in names if getattr(args, n) != args.parser.get_default(n)}
-  words = [f'--{key}={value}' for key, value in {**changed, **given}.items()]
+  preset = {} if args.preset is None else {'preset': args.preset}
+  words = [f'--{key}={value}' for key, value in {**preset, **changed, **given}.items()]
   return shlex.join(['tfp-reprior', name, *words])

@@ -3,7 +3,7 @@
 import pathlib
 
 import tfp_reprior as tfr
-from tfp_reprior.cli import flags
+from tfp_reprior.cli import flags, networks
 
 HELP = 'sample the posterior of a network'
 
@@ -17,8 +17,11 @@ examples:
   tfp-reprior sample --data=house.csv --target=price --noise_scale=0.3 --run_dir=runs/house
   tfp-reprior sample --data=cifar10 --data_dir=tfds --num_train=256 --num_test=200 --width=512 \\
     --run_dir=runs/cifar10
+  tfp-reprior sample --preset=fcn-width-512-small --data_dir=tfds --run_dir=runs/small
 
 {flags.DATA}
+
+{networks.HELP}
 
 {flags.SAMPLERS}"""
 
@@ -73,7 +76,7 @@ def run(args):
   """Runs the command. Returns the exit code."""
   tfr.compilation.keep_freed_memory()
   data = flags.load_data(args)
-  model = flags.make_model(args, data)
+  model = networks.make(args, data)
   keep_preparation(args.run_dir, data.preparation)
   print(f'{args.data}: {flags.describe(data)}; devices: {flags.devices()}', flush=True)
   result = tfr.sample_posterior(

@@ -3,7 +3,7 @@
 import math
 
 import tfp_reprior as tfr
-from tfp_reprior.cli import flags
+from tfp_reprior.cli import flags, networks
 
 HELP = 'find the step size and damping of a sampler'
 
@@ -16,6 +16,8 @@ example:
   tfp-reprior tune --data=digits --num_train=64 --width=256 --sampler=langevin
 
 {flags.DATA}
+
+{networks.HELP}
 
 {flags.SAMPLERS}"""
 
@@ -47,7 +49,7 @@ def run(args):
   """Runs the command. Returns the exit code."""
   tfr.compilation.keep_freed_memory()
   data = flags.load_data(args)
-  model = flags.make_model(args, data)
+  model = networks.make(args, data)
   tuning = tfr.mcmc.tune(
     tfr.Posterior(model, data.x_train, data.y_train, args.noise_scale),
     args.sampler,

@@ -1,0 +1,131 @@
+"""Presets: flags that exist, models that can be built, and flags that go before them."""
+
+import pathlib
+import shlex
+
+import numpy as np
+import pytest
+
+import tfp_reprior as tfr
+from tfp_reprior.cli import flags, main, networks, presets
+
+TESTDATA = f'--data_dir={pathlib.Path(__file__).parents[2] / "testdata"}'
+FULL = [name for name in presets.PRESETS if not name.endswith('-small')]
+
+
+def _parse(*arguments):
+  return presets.parse_args(main._parser(), list(arguments))
+
+
+def _sample(name, *arguments):
+  return _parse('sample', f'--preset={name}', '--run_dir=r', *arguments)
+
+
+every_preset = pytest.mark.parametrize('name', presets.PRESETS)
+
+
+@every_preset
+def test_a_preset_is_the_command_that_it_stands_for(name):
+  args = vars(_sample(name))
+  spelled_out = vars(_parse(*shlex.split(presets.command(name))[1:], '--run_dir=r'))
+  varying = ('preset', 'data_dir', 'parser', 'run')
+  assert {k: v for k, v in args.items() if k not in varying} == {
+    k: v for k, v in spelled_out.items() if k not in varying
+  }
+  assert presets.PRESETS[name].flags.items() <= args.items()
+
+
+@every_preset
+def test_a_preset_builds_its_model_and_posterior(name):
+  args = _sample(name)
+  rng = np.random.default_rng(0)
+  x = rng.normal(size=(4, 32, 32, 3)).astype(np.float32)
+  y = tfr.data.centered_one_hot([0, 3, 9, 3], 10)
+  model = networks.make(args, tfr.data.Dataset(x, y, x, y))
+  posterior = tfr.Posterior(model, x, y, args.noise_scale)
+  width = args.width
+  assert posterior.split.num_features == width + 1 and posterior.split.num_outputs == 10
+  num_hidden = (3072 + 1) * width + 2 * (width + 1) * width
+  assert posterior.split.num_parameters == num_hidden + (width + 1) * 10
+
+
+@pytest.mark.parametrize('name', FULL)
+def test_full_presets_are_those_of_the_paper(name):
+  args = _sample(name)
+  assert args.data == 'cifar10' and args.noise_scale == 0.1 and args.activation == 'gelu'
+  assert args.num_results * args.thinning == 3_000_000 and args.num_burnin_steps == 20_000
+  assert args.sampler == 'uncalibrated_langevin' and args.step_size is None
+  assert (args.model, args.depth, args.thinning) == ('fcn', 3, 25)
+
+
+def test_widths_and_data_sizes_are_in_the_names():
+  for width in (32, 64, 128, 384, 512, 768, 1024):
+    assert (_sample(f'fcn-width-{width}').width, _sample(f'fcn-width-{width}').num_train) == (
+      width,
+      256,
+    )
+    assert _sample(f'fcn-width-{width}-small').width == width
+  for size in (1024, 10240, 40960):
+    args = _sample(f'fcn-data-size-{size}')
+    assert (args.num_train, args.width) == (size, 512)
+
+
+def test_names_of_small_presets_begin_with_those_of_full_ones():
+  for small in set(presets.PRESETS) - set(FULL):
+    assert small.removesuffix('-small') in FULL
+
+
+def test_explicit_flags_go_before_a_preset():
+  for arguments in (['--width=7'], ['--width=7', '--preset=fcn-width-32']):
+    args = _sample('fcn-width-32', *arguments)
+    assert args.width == 7 and args.depth == 3 and args.num_train == 256
+  args = _parse('sample', '--data=digits', '--run_dir=r', '--preset=fcn-width-32')
+  assert args.data == 'digits'
+
+
+def test_without_a_preset_the_defaults_are_there():
+  _sample('fcn-width-32')
+  args = _parse('sample', '--data=toy', '--run_dir=r')
+  assert args.width is None and args.num_results == 1000
+
+
+def test_a_preset_is_sampled(tmp_path, capsys):
+  arguments = (
+    '--preset=fcn-width-32-small --data=tiny_images --subset=balanced --num_train=12 --num_test=6 '
+    '--num_results=4 --thinning=1 --num_burnin_steps=0 --step_size=0.1 --no-report --quiet'
+  )
+  assert main.main(['sample', *arguments.split(), TESTDATA, f'--run_dir={tmp_path}']) == 0
+  assert 'tiny_images: 12 training and 6 test data' in capsys.readouterr().out
+  result = tfr.load_result(tmp_path)
+  assert result.settings['num_chains'] == 2 and result.settings['num_results'] == 4
+  assert result.posterior.split.num_features == 33
+  labels = np.argmax(result.posterior.y, axis=1)
+  assert np.bincount(labels).tolist() == [4, 4, 4]
+
+
+def test_the_command_that_tuning_prints_has_the_preset_and_what_was_changed():
+  args = _parse('tune', '--preset=fcn-width-32-small', '--data=digits', '--width=5')
+  command = flags.command(args, 'sample', {'step_size': 0.1})
+  expected = '--preset=fcn-width-32-small --data=digits --width=5 --step_size=0.1'
+  assert command == f'tfp-reprior sample {expected}'
+
+
+def test_presets_are_listed_and_shown(capsys):
+  assert main.main(['presets']) == 0
+  lines = capsys.readouterr().out.splitlines()
+  assert [line.split()[0] for line in lines] == list(presets.PRESETS)
+  assert 'fully connected, width 1024, 256 images' in '\n'.join(lines)
+  assert main.main(['presets', 'fcn-width-1024']) == 0
+  assert capsys.readouterr().out == presets.command('fcn-width-1024') + '\n'
+
+
+@pytest.mark.parametrize(
+  'name, hint', [('fcn-width-102', 'did you mean fcn-width-1024? '), ('zzzz', '')]
+)
+def test_unknown_presets_are_refused(capsys, name, hint):
+  assert main.main(['tune', f'--preset={name}']) == 1
+  message = (
+    f'--preset must be one of those that `tfp-reprior presets` lists; {hint}Received: '
+    f'--preset={name}\n'
+  )
+  assert message in capsys.readouterr().err

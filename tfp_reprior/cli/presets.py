@@ -1,0 +1,134 @@
+"""`tfp-reprior presets`: named settings, those of the paper and smaller ones."""
+
+import difflib
+import shlex
+from typing import NamedTuple
+
+HELP = 'list the named settings of --preset'
+
+DESCRIPTION = """\
+Lists the settings that --preset of `tfp-reprior sample` and `tfp-reprior tune` knows by name, or
+shows the flags of one of them. Flags that are given beside --preset go before those of the preset.
+
+The full ones are the settings of Hron et al. (2022) on CIFAR-10: data, network, noise, Langevin
+dynamics without accept / reject, and 3 million steps after 20,000 of burn-in, which are meant for
+accelerators. Numbers of chains and of test data are ours. Those that end in -small run on two CPU
+cores in minutes: fewer data or a narrower network, fewer steps, and the default sampler.
+
+examples:
+  tfp-reprior presets fcn-width-1024
+  tfp-reprior sample --preset=fcn-width-1024-small --data_dir=tfds --run_dir=runs/small
+  tfp-reprior sample --preset=fcn-width-128-small --data=digits --run_dir=runs/digits"""
+
+_NUM_STEPS, _NUM_BURNIN_STEPS = 3_000_000, 20_000
+_WIDTHS = (32, 64, 128, 384, 512, 768, 1024)
+_SIZES = (64, 256, 1024, 10_240, 40_960)
+_SMALL_SIZES = (64, 256, 1024)
+
+
+class Preset(NamedTuple):
+  """Settings by name.
+
+  Attributes:
+    summary: What they are, in a line.
+    flags: Dict of the flags of `tfp-reprior sample`.
+  """
+
+  summary: str
+  flags: dict
+
+
+def _full(summary, thinning, **flags):
+  """Settings of the paper."""
+  run = {
+    'sampler': 'uncalibrated_langevin',
+    'num_results': _NUM_STEPS // thinning,
+    'thinning': thinning,
+    'num_burnin_steps': _NUM_BURNIN_STEPS,
+  }
+  fixed = {'data': 'cifar10', 'num_test': 256, 'noise_scale': 0.1}
+  return Preset(summary, {**fixed, **flags, **run})
+
+
+def _small(summary, **flags):
+  """The same for two CPU cores."""
+  run = {'num_chains': 2, 'num_results': 300, 'thinning': 10, 'num_tuning_steps': 100}
+  fixed = {'data': 'cifar10', 'num_test': 200, 'noise_scale': 0.1}
+  return Preset(summary, {**fixed, **flags, **run})
+
+
+def _fcn(width, num_train):
+  return {'num_train': num_train, 'model': 'fcn', 'width': width, 'depth': 3, 'activation': 'gelu'}
+
+
+PRESETS = {
+  **{
+    f'fcn-width-{width}': _full(
+      f'fully connected, width {width}, 256 images', 25, **_fcn(width, 256)
+    )
+    for width in _WIDTHS
+  },
+  **{
+    f'fcn-width-{width}-small': _small(
+      f'fully connected, width {width}, 64 images', **_fcn(width, 64)
+    )
+    for width in _WIDTHS
+  },
+  **{
+    f'fcn-data-size-{size}': _full(
+      f'fully connected, width 512, {size} images', 25, **_fcn(512, size)
+    )
+    for size in _SIZES
+  },
+  **{
+    f'fcn-data-size-{size}-small': _small(
+      f'fully connected, width 128, {size} images', **_fcn(128, size)
+    )
+    for size in _SMALL_SIZES
+  },
+}
+
+
+def check(name):
+  """Refuses a name that is not that of a preset."""
+  if name not in PRESETS:
+    close = difflib.get_close_matches(name, PRESETS, n=1)
+    hint = f'did you mean {close[0]}? ' if close else ''
+    raise ValueError(
+      f'--preset must be one of those that `tfp-reprior presets` lists; {hint}Received: '
+      f'--preset={name}'
+    )
+
+
+def parse_args(parser, argv):
+  """Parses a command line, with the flags of its --preset in place of the defaults."""
+  args = parser.parse_args(argv)
+  if getattr(args, 'preset', None) is None:
+    return args
+  check(args.preset)
+  known = {k: v for k, v in PRESETS[args.preset].flags.items() if hasattr(args, k)}
+  args.parser.set_defaults(**known)
+  return parser.parse_args(argv)
+
+
+def add_arguments(parser):
+  """Adds the flags of this command."""
+  parser.add_argument('name', nargs='?', metavar='NAME', help='one of them (default: list all)')
+
+
+def run(args):
+  """Runs the command. Returns the exit code."""
+  if args.name is None:
+    width = max(map(len, PRESETS))
+    for name, preset in PRESETS.items():
+      print(f'{name:{width}}  {preset.summary}')
+    return 0
+  check(args.name)
+  print(command(args.name))
+  return 0
+
+
+def command(name):
+  """The command without --preset that a preset stands for, as text to paste."""
+  words = [f'--{flag}={value}' for flag, value in PRESETS[name].flags.items()]
+  return shlex.join(['tfp-reprior', 'sample', *words, '--data_dir=DIR', '--run_dir=DIR'])
