@@ -1,5 +1,6 @@
 """Likelihoods against scipy, and their surrogates."""
 
+import json
 import re
 
 import numpy as np
@@ -200,6 +201,36 @@ def test_bad_targets_are_refused(likelihood, y, message):
   model = tfr.models.fcn((3,), 2, width=4)
   with pytest.raises(ValueError, match=message):
     tfr.Posterior(model, np.ones((2, 3)), np.array(y), likelihood=likelihood)
+
+
+def test_means_are_those_of_observations():
+  f = np.random.default_rng(1).normal(size=(4, 5, 3))
+  np.testing.assert_array_equal(tfr.likelihoods.Gaussian().mean(f), f)
+  softmax = np.exp(f) / np.exp(f).sum(axis=-1, keepdims=True)
+  np.testing.assert_allclose(tfr.likelihoods.Categorical().mean(f), softmax, rtol=1e-12)
+  np.testing.assert_allclose(tfr.likelihoods.Bernoulli().mean(f), 1 / (1 + np.exp(-f)), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+  'likelihood',
+  [
+    tfr.likelihoods.Gaussian(0.123456789),
+    tfr.likelihoods.Gaussian([0.1, 0.4]),
+    tfr.likelihoods.Categorical(),
+    tfr.likelihoods.Categorical(surrogate_scale=2.5),
+    tfr.likelihoods.Bernoulli(surrogate_variance=3.0),
+  ],
+)
+def test_likelihoods_survive_json(likelihood):
+  text = json.dumps(likelihood.to_dict())
+  restored = tfr.likelihoods.from_dict(json.loads(text))
+  assert type(restored) is type(likelihood)
+  assert json.dumps(restored.to_dict()) == text
+
+
+def test_unknown_likelihoods_are_refused():
+  with pytest.raises(ValueError, match="`name` must be one of 'Gaussian', .*'Poisson'"):
+    tfr.likelihoods.from_dict({'name': 'Poisson'})
 
 
 def test_only_likelihoods_are_likelihoods():

@@ -38,8 +38,19 @@ _FREE = (
 _runners = {}
 
 
-def make_model(activation='gelu'):
-  return tfr.models.fcn((1,), 2, width=8, depth=1, activation=activation)
+def make_model(activation='gelu', num_outputs=2):
+  return tfr.models.fcn((1,), num_outputs, width=8, depth=1, activation=activation)
+
+
+def categorical():
+  """Arguments of `sample` for three classes."""
+  labels = np.array([0, 0, 0, 1, 1, 2, 1, 2, 2, 2])
+  return dict(model=make_model(num_outputs=3), y=labels, likelihood=tfr.likelihoods.Categorical())
+
+
+def bernoulli():
+  """Arguments of `sample` for a yes or no of two outputs."""
+  return dict(y=(Y > 0).astype(int), likelihood=tfr.likelihoods.Bernoulli())
 
 
 def sample(model=None, x=X, y=Y, **changes):

@@ -23,9 +23,22 @@ class Likelihood(abc.ABC):
     """Whether the readout can be integrated out: Gaussian noise, the same for all outputs."""
     return False
 
+  @property
+  @abc.abstractmethod
+  def settings(self):
+    """The arguments of the constructor, a dict for JSON."""
+
+  def to_dict(self):
+    """What `from_dict` makes the likelihood from, a dict for JSON."""
+    return {'name': type(self).__name__, **self.settings}
+
   @abc.abstractmethod
   def check_targets(self, y, num_outputs, dtype):
     """The targets as a tensor `[n, ...]`; what this likelihood cannot be about is refused."""
+
+  @abc.abstractmethod
+  def mean(self, outputs):
+    """The mean of targets given outputs f `[..., n, k]`; of classes, that of one-hot vectors."""
 
   @abc.abstractmethod
   def log_prob(self, outputs, targets):
@@ -75,6 +88,10 @@ class Gaussian(Likelihood):
   def is_conjugate(self):
     return isinstance(self.noise_scale, float)
 
+  @property
+  def settings(self):
+    return {'noise_scale': np.asarray(self.noise_scale).tolist()}
+
   def check_targets(self, y, num_outputs, dtype):
     """Targets `[n, k]`, floating point; `[n]` is taken as `[n, 1]` if there is one output."""
     if not self.is_conjugate and len(self.noise_scale) != num_outputs:
@@ -84,6 +101,9 @@ class Gaussian(Likelihood):
       )
     y = checks.finite_floats('y', y, dtype)
     return _matrix(y, num_outputs, 'a row of {} outputs for each input')
+
+  def mean(self, outputs):
+    return outputs
 
   def log_prob(self, outputs, targets):
     outputs, targets = tf.convert_to_tensor(outputs), tf.convert_to_tensor(targets)
@@ -101,7 +121,23 @@ class Gaussian(Likelihood):
     return f'Gaussian(noise_scale={text if self.is_conjugate else f"[{text}]"})'
 
 
-class Categorical(Likelihood):
+class _Surrogate(Likelihood):
+  """Likelihoods that a Gaussian stands in for, with its scale and variance as settings."""
+
+  def __init__(self, surrogate_scale=None, surrogate_variance=None):
+    self.surrogate_scale = _optional('surrogate_scale', surrogate_scale)
+    self.surrogate_variance = _optional('surrogate_variance', surrogate_variance)
+
+  @property
+  def settings(self):
+    return {'surrogate_scale': self.surrogate_scale, 'surrogate_variance': self.surrogate_variance}
+
+  def __repr__(self):
+    given = ', '.join(f'{name}={value}' for name, value in self.settings.items())
+    return f'{type(self).__name__}({given})'
+
+
+class Categorical(_Surrogate):
   """One of `k` classes, with the outputs as logits.
 
   ```none
@@ -116,10 +152,6 @@ class Categorical(Likelihood):
     surrogate_scale: Positive float, or None for `k`.
     surrogate_variance: Positive float, or None for `k`.
   """
-
-  def __init__(self, surrogate_scale=None, surrogate_variance=None):
-    self.surrogate_scale = _optional('surrogate_scale', surrogate_scale)
-    self.surrogate_variance = _optional('surrogate_variance', surrogate_variance)
 
   def check_targets(self, y, num_outputs, dtype):
     """Labels `[n]`, integers from 0 to `k - 1`."""
@@ -139,6 +171,10 @@ class Categorical(Likelihood):
       )
     return tf.constant(y, tf.int32)
 
+  def mean(self, outputs):
+    """The probabilities of the classes, `softmax(outputs)`."""
+    return tf.nn.softmax(outputs)
+
   def log_prob(self, outputs, targets):
     outputs, targets = tf.convert_to_tensor(outputs), tf.convert_to_tensor(targets)
     one_hot = tf.one_hot(targets, outputs.shape[-1], dtype=outputs.dtype)
@@ -149,11 +185,8 @@ class Categorical(Likelihood):
     variance = float(num_outputs) if self.surrogate_variance is None else self.surrogate_variance
     return scale * (tf.one_hot(targets, num_outputs, dtype=dtype) - 1.0 / num_outputs), variance
 
-  def __repr__(self):
-    return _repr_of_surrogate(self)
 
-
-class Bernoulli(Likelihood):
+class Bernoulli(_Surrogate):
   """Yes or no for every output, with the outputs as log-odds.
 
   ```none
@@ -168,10 +201,6 @@ class Bernoulli(Likelihood):
     surrogate_variance: Positive float, or None for 4.
   """
 
-  def __init__(self, surrogate_scale=None, surrogate_variance=None):
-    self.surrogate_scale = _optional('surrogate_scale', surrogate_scale)
-    self.surrogate_variance = _optional('surrogate_variance', surrogate_variance)
-
   def check_targets(self, y, num_outputs, dtype):
     """Targets `[n, k]` (`[n]` for one output), each 0 or 1."""
     y = np.asarray(y)
@@ -179,6 +208,10 @@ class Bernoulli(Likelihood):
       bad = y[(y != 0) & (y != 1)][0]
       raise ValueError(f'`y` must hold zeros and ones. Received: an entry {bad!r}')
     return _matrix(tf.constant(y, dtype), num_outputs, 'a row of {} zeros or ones for each input')
+
+  def mean(self, outputs):
+    """The probabilities of one, `sigmoid(outputs)`."""
+    return tf.nn.sigmoid(outputs)
 
   def log_prob(self, outputs, targets):
     outputs, targets = tf.convert_to_tensor(outputs), tf.convert_to_tensor(targets)
@@ -189,8 +222,15 @@ class Bernoulli(Likelihood):
     variance = 4.0 if self.surrogate_variance is None else self.surrogate_variance
     return scale * (targets - 0.5), variance
 
-  def __repr__(self):
-    return _repr_of_surrogate(self)
+
+KINDS = (Gaussian, Categorical, Bernoulli)
+
+
+def from_dict(values):
+  """The likelihood that `Likelihood.to_dict` was called of."""
+  settings = dict(values)
+  name = checks.one_of('name', settings.pop('name'), [kind.__name__ for kind in KINDS])
+  return {kind.__name__: kind for kind in KINDS}[name](**settings)
 
 
 def _matrix(y, num_outputs, meaning):
@@ -206,10 +246,3 @@ def _matrix(y, num_outputs, meaning):
 
 def _optional(name, value):
   return None if value is None else float(checks.positive(name, value))
-
-
-def _repr_of_surrogate(likelihood):
-  return (
-    f'{type(likelihood).__name__}(surrogate_scale={likelihood.surrogate_scale}, '
-    f'surrogate_variance={likelihood.surrogate_variance})'
-  )

@@ -4,6 +4,7 @@ import argparse
 import csv
 import dataclasses
 import json
+import re
 import signal
 
 import keras
@@ -11,7 +12,18 @@ import numpy as np
 import pytest
 
 import tfp_reprior as tfr
-from tfp_reprior.cli import benchmark, flags, main, networks, predict, presets, report, sample, tune
+from tfp_reprior.cli import (
+  benchmark,
+  flags,
+  likelihood,
+  main,
+  networks,
+  predict,
+  presets,
+  report,
+  sample,
+  tune,
+)
 from tfp_reprior.mcmc import samplers
 from tfp_reprior.sampling import progress
 
@@ -195,6 +207,107 @@ def test_predictions_of_classes_have_labels_and_probabilities(class_run, tmp_pat
     np.testing.assert_allclose(float(row['mean_y']), arrays['mean'][i, 1], rtol=1e-4)
 
 
+@pytest.fixture(scope='module')
+def softmax_run(tmp_path_factory):
+  """The folder of a run on classes in a .csv file, with the categorical likelihood."""
+  folder = tmp_path_factory.mktemp('runs')
+  (folder / 'data.csv').write_text(CLASSES)
+  code = main.main(
+    ['sample', f'--data={folder / "data.csv"}', f'--run_dir={folder / "run"}', '--no-report']
+    + ['--likelihood=categorical', '--regularizer=n*noise', *SIZES]
+  )
+  assert code == 0
+  return folder / 'run'
+
+
+def test_classes_are_sampled_with_their_likelihood(softmax_run):
+  result = tfr.load_result(softmax_run)
+  assert isinstance(result.posterior.likelihood, tfr.likelihoods.Categorical)
+  assert result.settings['regularizer'] == 'n*noise'
+  names = [line.split(',')[-1] for line in CLASSES.splitlines()[1:]]
+  data = tfr.data.load(softmax_run.parent / 'data.csv')
+  np.testing.assert_array_equal(result.posterior.y, data.labels_train)
+  labels = np.concatenate([result.posterior.y, result.y_test])
+  assert sorted('xyz'[i] for i in labels) == sorted(names)
+
+
+def test_predictions_of_a_softmax_are_probabilities(softmax_run, tmp_path, capsys):
+  (tmp_path / 'new.csv').write_text('b,a,kind\n1,0.5,y\n3,7,x\n')
+  arguments = ['predict', str(softmax_run), f'--data={tmp_path / "new.csv"}']
+  assert main.main([*arguments, f'--output={tmp_path / "out.csv"}']) == 0
+  assert main.main([*arguments, f'--output={tmp_path / "out.npz"}']) == 0
+  assert 'accuracy: ' in capsys.readouterr().out
+  preparation = tfr.data.load(softmax_run.parent / 'data.csv').preparation
+  x = (np.array([[0.5, 1], [7, 3]]) - preparation.x_mean) / preparation.x_std
+  prediction = tfr.load_result(softmax_run).predict(x.astype(np.float32))
+  arrays = np.load(tmp_path / 'out.npz')
+  assert set(arrays) == {'class_probabilities', 'class_names', 'label', 'probability_stddev'}
+  np.testing.assert_allclose(arrays['class_probabilities'], prediction.mean, rtol=1e-4)
+  np.testing.assert_allclose(arrays['probability_stddev'], prediction.function_stddev, rtol=1e-3)
+  for i, row in enumerate(_read_table(tmp_path / 'out.csv')):
+    for j, name in enumerate('xyz'):
+      np.testing.assert_allclose(
+        float(row[f'probability_{name}']), prediction.mean[i, j], rtol=1e-4
+      )
+    assert row['label'] == 'xyz'[np.argmax(prediction.mean[i])]
+    assert len(row) == 7
+
+
+def test_two_classes_may_have_one_output(tmp_path, capsys):
+  (tmp_path / 'data.csv').write_text(CLASSES.replace('z', 'y'))
+  arguments = [f'--data={tmp_path / "data.csv"}', '--likelihood=bernoulli', *SIZES]
+  run_dir = tmp_path / 'run'
+  assert main.main(['sample', *arguments, f'--run_dir={run_dir}', '--no-report']) == 0
+  result = tfr.load_result(run_dir)
+  assert result.posterior.split.num_outputs == 1 and set(result.posterior.y.numpy().flat) == {0, 1}
+  output = tmp_path / 'out.csv'
+  assert main.main(['predict', str(run_dir), arguments[0], f'--output={output}']) == 0
+  assert 'accuracy: ' in capsys.readouterr().out
+  for row in _read_table(output):
+    assert float(row['probability_x']) + float(row['probability_y']) == pytest.approx(1, abs=1e-4)
+    assert row['label'] == max('xy', key=lambda name: float(row[f'probability_{name}']))
+
+
+def test_runs_on_classes_of_other_programs_call_them_by_numbers(softmax_run, tmp_path, capsys):
+  tfr.load_result(softmax_run).save(tmp_path / 'run')
+  np.savez(tmp_path / 'new.npz', x=np.zeros([2, 2], np.float32), y=np.array([0, 2]))
+  arguments = ['predict', str(tmp_path / 'run'), f'--data={tmp_path / "new.npz"}']
+  assert main.main([*arguments, f'--output={tmp_path / "out.npz"}']) == 0
+  assert 'accuracy: ' in capsys.readouterr().out
+  assert np.load(tmp_path / 'out.npz')['class_names'].tolist() == ['0', '1', '2']
+
+
+def test_several_outputs_of_zeros_and_ones_are_left_to_python():
+  posterior = tfr.Posterior(
+    tfr.models.fcn((1,), 2, width=4),
+    np.zeros([3, 1], np.float32),
+    np.zeros([3, 2], int),
+    likelihood=tfr.likelihoods.Bernoulli(),
+  )
+  with pytest.raises(ValueError, match='in Python only.*Received: a run with 2 outputs'):
+    predict.plain_preparation(posterior)
+
+
+@pytest.mark.parametrize(
+  ('arguments', 'message'),
+  [
+    ('--data=toy --likelihood=categorical', 'Labels are of classes. Received: data with real'),
+    ('--data=digits --likelihood=bernoulli', 'two classes.*Received: data with 10 classes'),
+    (
+      '--data=digits --likelihood=categorical --noise_scale=0.2',
+      '--noise_scale is of Gaussian noise. Received: --noise_scale=0.2 with',
+    ),
+  ],
+)
+@pytest.mark.parametrize('command', ['sample --run_dir={}/run', 'tune'])
+def test_likelihoods_that_do_not_suit_the_data_are_refused(
+  command, arguments, message, tmp_path, capsys
+):
+  assert main.main(command.format(tmp_path).split() + arguments.split()) == 1
+  assert re.search(message, capsys.readouterr().err)
+  assert not (tmp_path / 'run').exists()
+
+
 def test_predictions_of_known_classes_are_judged(class_run, tmp_path, capsys):
   (tmp_path / 'known.csv').write_text(CLASSES)
   arguments = ['predict', str(class_run), f'--data={tmp_path / "known.csv"}']
@@ -237,6 +350,25 @@ def test_tuning_prints_its_table_and_the_command_that_uses_it(tmp_path, capsys):
   assert words[7] in chosen and words[8].startswith('--damping=')
 
 
+def test_tuning_of_classes_goes_on_to_the_same_posterior(tmp_path, capsys):
+  (tmp_path / 'data.csv').write_text(CLASSES)
+  arguments = ['--width=8', '--depth=1', '--likelihood=categorical', '--regularizer=2.5']
+  arguments += [f'--data={tmp_path / "data.csv"}', '--num_tuning_steps=8', '--quiet']
+  assert main.main(['tune', *arguments, f'--path={tmp_path / "tuning.json"}']) == 0
+  command = capsys.readouterr().out.splitlines()[-1]
+  assert '--likelihood=categorical' in command and '--regularizer=2.5' in command
+  described = json.loads((tmp_path / 'tuning.json').read_text())['description']
+  assert described['regularizer'] == 2.5 and described['likelihood'].startswith('Categorical')
+
+
+@pytest.mark.parametrize('likelihood', ['categorical', 'bernoulli'])
+def test_the_benchmark_knows_likelihoods(likelihood, capsys):
+  arguments = ['--width=4', '--num_data=3', '--num_rounds=1', f'--likelihood={likelihood}']
+  assert main.main(['benchmark', *arguments]) == 0
+  out = capsys.readouterr().out
+  assert '| composed: value and gradient |' in out and f'{likelihood.capitalize()}(' in out
+
+
 def test_the_benchmark_prints_a_table_and_the_machine(capsys):
   assert main.main(['benchmark', '--width=4', '--num_data=3', '--num_rounds=1']) == 0
   out = capsys.readouterr().out
@@ -256,6 +388,13 @@ def test_help_knows_every_sampler_model_and_data_set():
   assert all(name in networks.HELP for name in networks.MODELS)
   assert all(name in flags.SAMPLERS for name in samplers.NAMES)
   assert all(name in flags.DATA for name in tfr.data.BUILT_IN)
+  assert all(kind.__name__.lower() in likelihood.NAMES for kind in tfr.likelihoods.KINDS)
+
+
+@pytest.mark.parametrize('text', ['loud', '-1', '0', 'inf'])
+def test_regularizers_are_names_or_positive(text):
+  with pytest.raises((argparse.ArgumentTypeError, ValueError)):
+    flags.regularizer(text)
 
 
 @pytest.mark.parametrize('command', [sample, tune, predict, presets, report, benchmark])

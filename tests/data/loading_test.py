@@ -181,3 +181,21 @@ def test_the_toy_has_as_many_data_as_asked_for():
 def test_only_tables_have_a_target_column():
   with _refuses("`target` must be `None` unless `name` is a .csv file. Received: target='y' for"):
     tfr.data.load('toy', target='y')
+
+
+def test_labels_are_positions_of_classes():
+  digits = pytest.importorskip('sklearn.datasets').load_digits()
+  data = tfr.data.load('digits', num_train=30, num_test=10, seed=1)
+  assert data.labels_train.shape == (30,) and data.labels_test.shape == (10,)
+  images = {
+    image.tobytes(): label for image, label in zip(digits.images, digits.target, strict=True)
+  }
+  raw = data.x_train * data.preparation.x_std + data.preparation.x_mean
+  expected = [images[np.round(image).astype(np.float64).tobytes()] for image in raw]
+  np.testing.assert_array_equal(data.labels_train, expected)
+  assert np.issubdtype(data.labels_train.dtype, np.integer)
+
+
+def test_real_targets_have_no_labels():
+  with pytest.raises(ValueError, match='Labels are of classes. Received: data with real targets'):
+    tfr.data.load('toy').labels_train  # noqa: B018

@@ -82,7 +82,7 @@ def _browse(page, folder):
   return json.loads(sizes.group(1)), [line for line in log.splitlines() if 'CONSOLE' in line]
 
 
-@pytest.mark.parametrize('kinds', [['regression'], ['classes', 'regression']])
+@pytest.mark.parametrize('kinds', [['regression'], ['classes', 'categorical']])
 def test_the_page_is_drawn_at_both_widths(kinds, request, tmp_path):
   results = [request.getfixturevalue(kind) for kind in kinds]
   names = [f'a rather long name of a run, {"x" * 40}, {kind}' for kind in kinds]

@@ -9,8 +9,8 @@ import tfp_reprior as tfr
 from tfp_reprior.mcmc import tuning
 
 
-def _run(inputs, y, **kwargs):
-  model = tfr.models.fcn(inputs.shape[1:], y.shape[1], width=16)
+def _run(inputs, y, num_outputs=None, **kwargs):
+  model = tfr.models.fcn(inputs.shape[1:], num_outputs or y.shape[1], width=16)
   arguments = dict(num_chains=2, num_results=20, num_burnin_steps=10, thinning=1, progress=False)
   arguments |= dict(step_size=0.1, damping=0.1, x_test=inputs[::2], y_test=y[::2])
   return tfr.sample_posterior(model, inputs, y, **(arguments | kwargs))
@@ -33,6 +33,21 @@ def classes():
   trials = [(0.3, 0.1, 0.2, 1e-3, False), (0.1, 0.1, 0.9, 4e-2, True), (0.1, 1.0, 0.9, 3e-2, True)]
   result.tuning = tuning.Tuning(0.1, 0.1, [tuning.Trial(*trial) for trial in trials])
   return result
+
+
+@pytest.fixture(scope='session')
+def categorical():
+  """A run on one input and eight classes, by a softmax."""
+  x = np.linspace(-1, 1, 24, dtype=np.float32)[:, np.newaxis]
+  return _run(x, np.arange(24) // 3, num_outputs=8, likelihood=tfr.likelihoods.Categorical())
+
+
+@pytest.fixture(scope='session')
+def bernoulli():
+  """A run on one input and two outputs of zeros and ones."""
+  x = np.linspace(-1, 1, 12, dtype=np.float32)[:, np.newaxis]
+  y = np.concatenate([x > 0, x > -0.5], axis=1).astype(int)
+  return _run(x, y, likelihood=tfr.likelihoods.Bernoulli())
 
 
 @pytest.fixture

@@ -33,6 +33,13 @@ def test_chains_that_stay_where_they_are_correlate_fully():
   np.testing.assert_array_equal(measures.autocorrelation(np.ones([10, 2])), np.ones(5))
 
 
+def test_accuracy_of_the_surest_by_hand():
+  probabilities = np.array([[0.6, 0.4], [0.1, 0.9], [0.8, 0.2], [0.3, 0.7]])
+  # By confidence these are inputs 1, 2, 3 and 0, of which the second is wrong.
+  actual = measures.accuracy_of_surest(probabilities, np.array([0, 1, 1, 1]))
+  np.testing.assert_allclose(actual, [1, 1 / 2, 2 / 3, 3 / 4])
+
+
 def test_coverage_counts_targets_in_central_intervals():
   prediction = prediction_lib.Prediction(np.zeros([1, 4, 1]), np.zeros([1, 4, 1]), 1.0)
   # Of a normal distribution the interval of 68.3 % ends at 1, that of 95.4 % at 2.

@@ -1,5 +1,6 @@
 """The report page: figures of the run, whatever is missing, and nothing from elsewhere."""
 
+import copy
 import html.parser
 import re
 
@@ -81,10 +82,50 @@ def test_one_input_has_bands_and_intervals(write, regression):
   assert len(titles) == 3 + 6 + 3 == page.count('<svg ') == page.count('aria-label="', 1) - 2
 
 
+CLASS_PLOTS = [
+  'Reliability of class probabilities',
+  'Accuracy of the surest',
+  'Probability of the true class',
+]
+
+
+@pytest.mark.parametrize(
+  ('kind', 'first'), [('categorical', 'Probabilities, 6 of 8'), ('bernoulli', 'Probabilities')]
+)
+def test_likelihoods_of_classes_have_probabilities(kind, first, write, request):
+  result = request.getfixturevalue(kind)
+  page = write(result)
+  titles = re.findall(r'<figure class="card"><h4>(.*?)</h4>', page)
+  assert titles[-4:] == [first, *CLASS_PLOTS]
+  tiles, figures = _tiles(page), result.evaluate()
+  assert len(figures) == 3
+  for name, value in figures.items():
+    assert tiles[f'test {name.replace("_", " ")}'] == pytest.approx(value, rel=1e-2, abs=1e-9)
+  assert f'<dd>{kind.capitalize()}(' in page and 'RMSE' not in page
+  assert '<dt>regularizer</dt><dd>noise</dd>' in page
+
+
+def test_likelihoods_are_compared_by_what_they_share(write, classes, categorical):
+  page = write(classes, categorical, names=['a', 'b'])
+  row = re.search('Test class negative log likelihood</th>(.*?)</tr>', page).group(1)
+  cells = re.findall('<td>(.*?)</td>', row)
+  losses = [r.evaluate()['class_negative_log_likelihood'] for r in (classes, categorical)]
+  assert [float(c) for c in cells[:2]] == pytest.approx(losses, rel=1e-2)
+  assert float(cells[2]) == pytest.approx(losses[1] - losses[0], rel=2e-2)  # logarithms subtract
+
+
+def test_without_test_targets_classes_have_probabilities_only(write, categorical):
+  result = copy.copy(categorical)
+  result.y_test = None
+  page = write(result)
+  titles = re.findall(r'<figure class="card"><h4>(.*?)</h4>', page)
+  assert titles[-1].startswith('Probabilities') and 'has no test targets' in page
+
+
 def test_classes_have_reliability_and_tuning(write, classes):
   page = write(classes)
   titles = re.findall(r'<figure class="card"><h4>(.*?)</h4>', page)
-  assert titles[-2:] == ['Reliability of class probabilities', 'Error against uncertainty']
+  assert titles[-4:] == [*CLASS_PLOTS, 'Error against uncertainty']
   accuracy = classes.evaluate()['accuracy']
   assert _tiles(page)['test accuracy'] == pytest.approx(accuracy, rel=1e-2)
   rows = re.findall(r'<tr><th scope="row">(0.\d00)</th>(.*?)</tr>', page)
@@ -220,16 +261,16 @@ def test_slow_figures_are_computed_once(write, pretend, noise, monkeypatch):
   calls = []
   result = pretend(noise(20, 2, 3))
   kind = type(result)
-  for name in ('evaluate', 'effective_sample_size', 'predict'):
+  for name in ('evaluate', 'effective_sample_size', '_predict'):
     original = getattr(kind, name)
 
-    def counted(self, *args, original=original, name=name):
+    def counted(self, *args, original=original, name=name, **kwargs):
       calls.append(name)
-      return original(self, *args)
+      return original(self, *args, **kwargs)
 
     monkeypatch.setattr(kind, name, counted)
   write(result, pretend(noise(30, 2, 3)))
-  assert sorted(calls) == ['effective_sample_size'] * 2 + ['evaluate'] * 2 + ['predict'] * 2
+  assert sorted(calls) == ['_predict'] * 2 + ['effective_sample_size'] * 2 + ['evaluate'] * 2
 
 
 def test_no_results_are_refused(tmp_path):

@@ -134,12 +134,15 @@ def test_predictions_are_drawn_for_one_datum_and_for_many():
   for m in (1, 3000):
     prediction = _prediction(rng.standard_normal([5, m, 3]))
     y = np.eye(3)[rng.integers(3, size=m)] - 1 / 3
-    for plot_fn in (
-      prediction_plots.reliability,
-      prediction_plots.coverage,
-      prediction_plots.errors,
+    observed = prediction.class_probabilities, np.argmax(y, axis=-1)
+    for plot_fn, arguments in (
+      (prediction_plots.reliability, observed),
+      (prediction_plots.accuracy_of_surest, observed),
+      (prediction_plots.true_classes, observed),
+      (prediction_plots.coverage, (prediction, y)),
+      (prediction_plots.errors, (prediction, y)),
     ):
-      text = plot_fn(prediction, y)
+      text = plot_fn(*arguments)
       assert '<svg' in text and len(text) < 250e3
 
 

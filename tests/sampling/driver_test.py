@@ -229,11 +229,8 @@ def test_numbers_of_numpy_become_plain_ones():
     (dict(x=np.zeros([10, 2])), ValueError, r'`x` must have shape \[n, 1\]'),
     (dict(y=np.zeros([9, 2])), ValueError, '`x` and `y` must have the same length'),
     (dict(y=np.zeros([10], int)), TypeError, '`y` must hold floating point numbers'),
-    (
-      dict(y=np.zeros([10], int), likelihood=tfr.likelihoods.Categorical()),
-      ValueError,
-      'predicts with Gaussian noise only.*likelihood=Categorical',
-    ),
+    (dict(regularizer=-1.0), ValueError, '`regularizer` must be positive.*regularizer=-1.0'),
+    (dict(regularizer='loud'), ValueError, "`regularizer` must be one of 'noise'.*'loud'"),
   ],
 )
 def test_wrong_arguments_are_refused(changes, error, message):

@@ -91,6 +91,14 @@ def test_a_run_that_crashed_goes_on_as_if_it_had_not(
   assert resumed.draws.numbers == [2, 5, 8, 11]
 
 
+def test_a_run_on_classes_that_crashed_goes_on_as_if_it_had_not(tmp_path):
+  expected = sampling_runs.sample(**sampling_runs.categorical(), num_kept_draws=12)
+  _run_until(LATER, tmp_path, **sampling_runs.categorical())
+  resumed = sampling_runs.sample(run_dir=tmp_path, **sampling_runs.categorical())
+  sampling_runs.assert_same(resumed, expected)
+  np.testing.assert_array_equal(resumed.test_prediction.mean, expected.test_prediction.mean)
+
+
 def test_a_run_that_crashed_again_and_again_comes_to_its_end(tmp_path, reference):
   for _ in range(4):
     _run_until(2, tmp_path)  # a piece further each time
@@ -183,6 +191,8 @@ def test_more_results_do_not_change_burnin_or_keep_draws_that_nobody_wants(tmp_p
     (dict(num_burnin_steps=6), 'num_burnin_steps was 4 and is 6'),
     (dict(sampler='langevin'), "sampler was 'rotation' and is 'langevin'"),
     (dict(noise_scale=0.3), 'noise_scale was 0.2 and is 0.3'),
+    (dict(regularizer='n*noise'), "regularizer was 'noise' and is 'n\\*noise'"),
+    (sampling_runs.bernoulli(), r'likelihood was .Gaussian\(.* and is .Bernoulli\('),
     (dict(x=sampling_runs.X + 1e-6), r"x was '\(10, 1\) float32 .*' and is '\(10, 1\) float32"),
     (dict(y=sampling_runs.Y[::-1]), r"y was '\(10, 2\) float32 .*' and is"),
     (dict(x_test=None), r"x_test was '\(4, 1\) float32 .*' and is None"),

@@ -4,7 +4,7 @@ import argparse
 import shlex
 
 import tfp_reprior as tfr
-from tfp_reprior.cli import networks
+from tfp_reprior.cli import likelihood, networks
 
 SAMPLERS = """\
 samplers:
@@ -48,6 +48,11 @@ def positive_number(text):
   if not 0 < value < float('inf'):
     raise argparse.ArgumentTypeError(f'{value} is not positive and finite')
   return value
+
+
+def regularizer(text):
+  """The type of a flag: a name, or a positive number."""
+  return text if text in ('noise', 'n*noise') else positive_number(text)
 
 
 def add(group, name, kind, default, text, **kwargs):
@@ -106,12 +111,13 @@ def add_problem(parser):
     'side of a patch of an image, for attention; by default 4',
   )
   add(model, '--activation', str, None, 'erf, or a name of Keras; by default gelu', metavar='NAME')
+  add_likelihood(model)
   add(
     model,
     '--noise_scale',
     positive_number,
     0.1,
-    'standard deviation of the noise, where that of real targets is 1',
+    'standard deviation of Gaussian noise, where that of real targets is 1',
   )
   add(parser, '--seed', int, 0, 'seed of everything random, the choice of data too')
 
@@ -119,6 +125,26 @@ def add_problem(parser):
 def _add_model_flag(group, name, kind, text, **kwargs):
   """Adds a flag of some models, whose help shows their defaults."""
   add(group, name, kind, None, f'{text} {networks.describe_defaults(name[2:])}', **kwargs)
+
+
+def add_likelihood(group):
+  """Adds the flag of the likelihood."""
+  text = f'of the targets: {", ".join(likelihood.NAMES)}'
+  add(group, '--likelihood', str, 'gaussian', text, choices=likelihood.NAMES, metavar='NAME')
+
+
+def add_sampler(group):
+  """Adds the flags that choose a sampler."""
+  add(group, '--sampler', str, 'auto', 'one of those above', metavar='NAME')
+  add(
+    group,
+    '--regularizer',
+    regularizer,
+    None,
+    'of the map: noise, the default, for the variance of the noise, n*noise for n times that, or a '
+    'number; the larger, the closer the map is to none',
+    metavar='NAME|X',
+  )
 
 
 def load_data(args):
@@ -149,7 +175,7 @@ def devices():
 
 
 def command(args, name, given):
-  """A command with the flags of data and model of this one, and more: text to paste.
+  """A command with the flags of data, model and map of this one, and more: text to paste.
 
   Args:
     args: Of this command.
@@ -157,7 +183,7 @@ def command(args, name, given):
     given: Dict of other flags.
   """
   names = ['data', 'data_dir', 'target', 'num_train', 'num_test', 'subset']
-  names += ['model', *networks.FLAGS, 'noise_scale', 'seed']
+  names += ['model', *networks.FLAGS, 'likelihood', 'noise_scale', 'regularizer', 'seed']
   changed = {n: getattr(args, n) for n in names if getattr(args, n) != args.parser.get_default(n)}
   preset = {} if args.preset is None else {'preset': args.preset}
   words = [f'--{key}={value}' for key, value in {**preset, **changed, **given}.items()]

@@ -35,7 +35,7 @@ def make(args, data):
   """The Keras model that the flags ask for.
 
   Args:
-    args: With `model` and `FLAGS`, the latter `None` if they were not given.
+    args: With `model`, `likelihood` and `FLAGS`, the last `None` if they were not given.
     data: A `tfp_reprior.data.Dataset`.
   """
   given = {flag: getattr(args, flag) for flag in FLAGS if getattr(args, flag) is not None}
@@ -53,7 +53,8 @@ def make(args, data):
   if is_file:
     return _load(args.model)
   make_model = getattr(tfr.models, args.model)
-  num_outputs = data.num_classes or data.y_train.shape[1]
+  is_binary = args.likelihood == 'bernoulli'
+  num_outputs = 1 if is_binary else data.y_train.shape[1]
   try:
     return make_model(data.x_train.shape[1:], num_outputs, **{**defaults, **given})
   except ValueError as e:

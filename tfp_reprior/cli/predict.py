@@ -6,7 +6,7 @@ import pathlib
 import numpy as np
 
 import tfp_reprior as tfr
-from tfp_reprior.cli import sample
+from tfp_reprior.cli import likelihood, sample
 
 HELP = 'predict at new inputs'
 
@@ -22,6 +22,9 @@ The output has, for each input, the mean and standard deviation of an observatio
 at 0.05, 0.5 and 0.95; for classes also their probabilities and the label of the most probable one.
 A .csv file has a line for each input. A .npz file has arrays mean and stddev [m, k], quantiles
 [3, m, k], and class_probabilities [m, k], class_names [k] and label [m].
+
+Runs with --likelihood=categorical or bernoulli have the last three, and probability_stddev [m, k],
+how much the probabilities vary over draws of the weights, instead of the first three.
 
 examples:
   tfp-reprior predict runs/house --data=new.csv --output=predictions.csv
@@ -54,7 +57,7 @@ def run(args):
   preparation = sample.read_preparation(args.run_dir)
   if preparation is None:
     print(f'{args.run_dir} was made without `tfp-reprior sample`: data are taken as they are.')
-    preparation = tfr.data.Preparation()
+    preparation = plain_preparation(result.posterior)
   x, y = tfr.data.load_new(args.data, preparation)
   prediction = result.predict(x)
   arrays = to_arrays(prediction, preparation)
@@ -63,19 +66,39 @@ def run(args):
   else:
     write_table(output, arrays)
   if y is not None:
+    y = likelihood.targets(result.posterior.likelihood, preparation, y)
     for name, value in result.evaluate(prediction, y).items():
       print(f'{name.replace("_", " ")}: {value:.4g}')
   print(f'{len(x)} predictions are in {output}')
   return 0
 
 
+def plain_preparation(posterior):
+  """The `Preparation` that changes nothing; classes are called by their numbers."""
+  num_classes = posterior.split.num_outputs
+  if isinstance(posterior.likelihood, tfr.likelihoods.Gaussian):
+    return tfr.data.Preparation()
+  if isinstance(posterior.likelihood, tfr.likelihoods.Bernoulli):
+    if num_classes > 1:
+      raise ValueError(
+        'Runs on several outputs of zeros and ones are predicted with in Python only, by '
+        f'`tfp_reprior.load_result`. Received: a run with {num_classes} outputs'
+      )
+    num_classes = 2
+  return tfr.data.Preparation(class_names=tuple(str(i) for i in range(num_classes)))
+
+
 def to_arrays(prediction, preparation):
   """What to write: a dict of arrays, in the units of the raw targets."""
-  arrays = {
-    'mean': preparation.restore(prediction.mean),
-    'stddev': preparation.restore_scale(prediction.stddev),
-    'quantiles': preparation.restore(prediction.quantile(_LEVELS)),
-  }
+  if isinstance(prediction, tfr.sampling.ClassPrediction):
+    shape = prediction.class_probabilities.shape
+    arrays = {'probability_stddev': np.broadcast_to(prediction.function_stddev, shape)}
+  else:
+    arrays = {
+      'mean': preparation.restore(prediction.mean),
+      'stddev': preparation.restore_scale(prediction.stddev),
+      'quantiles': preparation.restore(prediction.quantile(_LEVELS)),
+    }
   if preparation.class_names is not None:
     names = np.array(preparation.class_names)
     probabilities = prediction.class_probabilities
@@ -87,18 +110,18 @@ def to_arrays(prediction, preparation):
 
 def write_table(path, arrays):
   """Writes predictions as a .csv file, a line for each input."""
-  num_outputs = arrays['mean'].shape[-1]
-  outputs = arrays.get('class_names', [str(i) for i in range(num_outputs)])
+  outputs = arrays['class_names'] if 'label' in arrays else range(arrays['mean'].shape[-1])
   columns = {}
   if 'label' in arrays:
     columns['label'] = arrays['label']
     for j, name in enumerate(outputs):
       columns[f'probability_{name}'] = arrays['class_probabilities'][:, j]
   for j, name in enumerate(outputs):
-    ending = f'_{name}' if num_outputs > 1 else ''
-    columns[f'mean{ending}'] = arrays['mean'][:, j]
-    columns[f'stddev{ending}'] = arrays['stddev'][:, j]
-    for level, quantile in zip(_LEVELS, arrays['quantiles'], strict=True):
+    ending = f'_{name}' if len(outputs) > 1 else ''
+    for key in ('mean', 'stddev', 'probability_stddev'):
+      if key in arrays:
+        columns[f'{key}{ending}'] = arrays[key][:, j]
+    for level, quantile in zip(_LEVELS, arrays.get('quantiles', ()), strict=False):
       columns[f'quantile_{level}{ending}'] = quantile[:, j]
   with open(path, 'w', newline='', encoding='utf-8') as file:
     writer = csv.writer(file)

@@ -3,7 +3,7 @@
 import pathlib
 
 import tfp_reprior as tfr
-from tfp_reprior.cli import flags, networks
+from tfp_reprior.cli import flags, likelihood, networks
 
 HELP = 'sample the posterior of a network'
 
@@ -15,6 +15,7 @@ command goes on where it stopped; with more --num_results it goes on with a fini
 examples:
   tfp-reprior sample --data=toy --width=64 --run_dir=runs/toy
   tfp-reprior sample --data=house.csv --target=price --noise_scale=0.3 --run_dir=runs/house
+  tfp-reprior sample --data=digits --num_train=64 --likelihood=categorical --run_dir=runs/digits
   tfp-reprior sample --data=cifar10 --data_dir=tfds --num_train=256 --num_test=200 --width=512 \\
     --run_dir=runs/cifar10
   tfp-reprior sample --preset=fcn-width-512-small --data_dir=tfds --run_dir=runs/small
@@ -23,6 +24,8 @@ examples:
 
 {networks.HELP}
 
+{likelihood.HELP}
+
 {flags.SAMPLERS}"""
 
 
@@ -30,7 +33,7 @@ def add_arguments(parser):
   """Adds the flags of this command."""
   flags.add_problem(parser)
   sampler = parser.add_argument_group('sampler')
-  flags.add(sampler, '--sampler', str, 'auto', 'one of those above', metavar='NAME')
+  flags.add_sampler(sampler)
   flags.add(sampler, '--step_size', flags.positive_number, None, 'by default it is tuned')
   flags.add(
     sampler, '--damping', float, None, 'from 0 to 1; by default tuned, and 0.1 with a --step_size'
@@ -76,16 +79,20 @@ def run(args):
   """Runs the command. Returns the exit code."""
   tfr.compilation.keep_freed_memory()
   data = flags.load_data(args)
+  chosen = likelihood.make(args)
+  y_train, y_test = (
+    likelihood.targets(chosen, data.preparation, y) for y in (data.y_train, data.y_test)
+  )
   model = networks.make(args, data)
   keep_preparation(args.run_dir, data.preparation)
   print(f'{args.data}: {flags.describe(data)}; devices: {flags.devices()}', flush=True)
   result = tfr.sample_posterior(
     model,
     data.x_train,
-    data.y_train,
-    args.noise_scale,
+    y_train,
+    likelihood=chosen,
     x_test=data.x_test,
-    y_test=data.y_test,
+    y_test=y_test,
     run_dir=args.run_dir,
     resume=args.resume,
     checkpoint_seconds=args.checkpoint_seconds,
@@ -95,6 +102,7 @@ def run(args):
     thinning=args.thinning,
     num_burnin_steps=args.num_burnin_steps,
     sampler=args.sampler,
+    regularizer=args.regularizer,
     step_size=args.step_size,
     damping=args.damping,
     num_tuning_steps=args.num_tuning_steps,

@@ -3,7 +3,7 @@
 import math
 
 import tfp_reprior as tfr
-from tfp_reprior.cli import flags, networks
+from tfp_reprior.cli import flags, likelihood, networks
 
 HELP = 'find the step size and damping of a sampler'
 
@@ -19,6 +19,8 @@ example:
 
 {networks.HELP}
 
+{likelihood.HELP}
+
 {flags.SAMPLERS}"""
 
 
@@ -26,7 +28,7 @@ def add_arguments(parser):
   """Adds the flags of this command."""
   flags.add_problem(parser)
   tuning = parser.add_argument_group('tuning')
-  flags.add(tuning, '--sampler', str, 'auto', 'one of those above', metavar='NAME')
+  flags.add_sampler(tuning)
   flags.add(
     tuning, '--num_tuning_steps', flags.positive_integer, 400, 'steps of a chain that tunes'
   )
@@ -49,10 +51,13 @@ def run(args):
   """Runs the command. Returns the exit code."""
   tfr.compilation.keep_freed_memory()
   data = flags.load_data(args)
+  chosen = likelihood.make(args)
+  y = likelihood.targets(chosen, data.preparation, data.y_train)
   model = networks.make(args, data)
+  posterior = tfr.Posterior(model, data.x_train, y, likelihood=chosen)
   tuning = tfr.mcmc.tune(
-    tfr.Posterior(model, data.x_train, data.y_train, args.noise_scale),
-    args.sampler,
+    posterior,
+    tfr.mcmc.make_sampler(posterior, args.sampler, regularizer=args.regularizer),
     num_steps=args.num_tuning_steps,
     num_chains=args.num_chains,
     max_seconds=args.max_tuning_seconds,

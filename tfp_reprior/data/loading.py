@@ -33,6 +33,16 @@ class Dataset(NamedTuple):
     """The number of classes; `None` if the targets are real."""
     return self.preparation.num_classes
 
+  @property
+  def labels_train(self):
+    """The classes of the training data, integers `[n]`, for likelihoods of classes."""
+    return self.preparation.restore_labels(self.y_train)
+
+  @property
+  def labels_test(self):
+    """The classes of the test data, integers `[m]`."""
+    return self.preparation.restore_labels(self.y_test)
+
 
 def load(name, num_train=None, num_test=None, seed=0, data_dir=None, target=None, subset='random'):
   """Loads a data set. Nothing is ever downloaded.

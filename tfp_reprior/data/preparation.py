@@ -102,6 +102,12 @@ class Preparation:
       )
     return np.array([positions[name] for name in names], int)
 
+  def restore_labels(self, y):
+    """Labels `[m]` of centered one-hot vectors `[m, k]`, for likelihoods of classes."""
+    if self.class_names is None:
+      raise ValueError('Labels are of classes. Received: data with real targets')
+    return np.argmax(y, axis=-1)
+
   def restore(self, y):
     """Targets `[..., k]` (or predictions of them) in the units of the raw ones."""
     return np.asarray(y) * self.y_std + self.y_mean

@@ -83,19 +83,20 @@ class Runner:
     return carry, {name: v[:num_draws].numpy() for name, v in trace.items()}
 
   def _run_draws(self, carry, first, num_draws):
-    draw = tf.function(self._draw, autograph=False)  # traced once, called before and in the loop
-    carry, trace = draw(carry, first)
+    draw = tf.function(self._draw, autograph=False).get_concrete_function(carry, first)
+    _, trace = draw.structured_outputs
     arrays = {
-      name: tf.TensorArray(v.dtype, self.draws_per_call, element_shape=v.shape).write(0, v)
+      name: tf.TensorArray(v.dtype, self.draws_per_call, element_shape=v.shape)
       for name, v in trace.items()
     }
 
+    # All draws are made in the loop: TensorFlow may round one before it differently.
     def add(i, carry, arrays):
       carry, trace = draw(carry, first + i)
       return i + 1, carry, {name: arrays[name].write(i, v) for name, v in trace.items()}
 
     _, carry, arrays = tf.while_loop(
-      lambda i, *_: i < num_draws, add, (tf.constant(1), carry, arrays)
+      lambda i, *_: i < num_draws, add, (tf.constant(0), carry, arrays)
     )
     return carry, {name: a.stack() for name, a in arrays.items()}
 

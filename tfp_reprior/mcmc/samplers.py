@@ -38,6 +38,7 @@ class Sampler:
       the coordinates of the sampler. A kernel without momentum ignores the damping.
     start_fn: Function of a number of chains and a seed; returns states to start from.
     theta_fn: Function of a state; returns the weights, a list of parts.
+    regularizer: That of its map: `'noise'`, `'n*noise'` or a float.
     num_moving_parts: The first parts of the state, those that the kernel moves step by step; it
       draws the others anew.
     has_damping: Whether the kernel has momentum.
@@ -50,6 +51,7 @@ class Sampler:
   kernel_fn: Callable
   start_fn: Callable
   theta_fn: Callable
+  regularizer: object
   num_moving_parts: int
   has_damping: bool = True
   leaves_prior_out: bool = False
@@ -87,7 +89,8 @@ def make_sampler(posterior, name='auto', over_dispersion=1.0, regularizer=None):
   prefix = 'uncalibrated_'
   is_calibrated, kind = not name.startswith(prefix), name.removeprefix(prefix)
   reprior = posterior.reprior(regularizer)
-  is_collapsible = posterior.likelihood.is_conjugate and regularizer in (None, 'noise')
+  regularizer = 'noise' if regularizer is None else regularizer
+  is_collapsible = posterior.likelihood.is_conjugate and regularizer == 'noise'
   if kind == 'standard':
     density = posterior
   elif is_collapsible:
@@ -116,6 +119,7 @@ def make_sampler(posterior, name='auto', over_dispersion=1.0, regularizer=None):
     kernel_fn=kernel_fn,
     start_fn=start_fn,
     theta_fn=(lambda theta: list(theta)) if kind == 'standard' else reprior.forward,
+    regularizer=regularizer if isinstance(regularizer, str) else float(regularizer),
     num_moving_parts=num_moving_parts,
     has_damping=kind != 'crank_nicolson',
     leaves_prior_out=kind in ('rotation', 'crank_nicolson'),

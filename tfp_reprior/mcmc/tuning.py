@@ -210,6 +210,7 @@ class _Pilots:
     """What a saved log must agree with."""
     return {
       'sampler': self._sampler.name,
+      'regularizer': self._sampler.regularizer,
       'num_data': self._sampler.posterior.x.shape[0],
       'num_parameters': self._sampler.posterior.split.num_parameters,
       'likelihood': repr(self._sampler.posterior.likelihood),

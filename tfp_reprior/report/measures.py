@@ -6,6 +6,7 @@ import math
 import numpy as np
 
 from tfp_reprior import diagnostics
+from tfp_reprior.sampling import metrics
 
 NAMES = {'theta': 'weights', 'f': 'outputs at x_test'}
 METRICS = {
@@ -51,21 +52,24 @@ class Run:
 
   @functools.cached_property
   def prediction(self):
-    """The `Prediction` at the test inputs; None without them, or without kept draws."""
+    """The prediction at the test inputs; None without them, or without kept draws."""
     return self.result.test_prediction if len(self.result.draws) else None
 
   @property
   def y_test(self):
-    """Test targets `[m, k]`; None without them, or without a prediction."""
-    if self.prediction is None or self.result.y_test is None:
-      return None
-    return np.reshape(self.result.y_test, self.prediction.mean.shape)
+    """Test targets `[m, ...]`; None without them, or without a prediction."""
+    return None if self.prediction is None else self.result.y_test
+
+  @functools.cached_property
+  def classes(self):
+    """Class probabilities `[m, c]` at the test inputs and labels `[m]`; None without classes."""
+    return None if self.y_test is None else metrics.classes(self.prediction, self.y_test)
 
   @functools.cached_property
   def metrics(self):
     """Figures of merit on the test data, by what they are called."""
-    metrics = {} if self.y_test is None else self.result.evaluate(self.prediction, self.y_test)
-    return {METRICS.get(n, n.replace('_', ' ')): value for n, value in metrics.items()}
+    figures = {} if self.y_test is None else self.result.evaluate(self.prediction, self.y_test)
+    return {METRICS.get(n, n.replace('_', ' ')): value for n, value in figures.items()}
 
   @functools.cached_property
   def figures(self):
@@ -183,6 +187,13 @@ def coverage(prediction, y, levels):
   """The share of `y` `[m, k]` within the central interval of each probability in `levels`."""
   distance = np.abs(2 * prediction.cdf(y) - 1).ravel()
   return np.array([np.mean(distance <= level) for level in levels])
+
+
+def accuracy_of_surest(probabilities, labels):
+  """Accuracy on the inputs of greatest confidence, `[m]`: on one of them, on two, ..., on all."""
+  order = np.argsort(-np.max(probabilities, axis=-1), kind='stable')
+  is_right = np.argmax(probabilities, axis=-1) == labels
+  return np.cumsum(is_right[order]) / np.arange(1, len(labels) + 1)
 
 
 def binned_errors(stddev, errors, num_bins=10):

@@ -6,6 +6,7 @@ import pathlib
 
 from tfp_reprior.internal import files
 from tfp_reprior.report import measures, mixing_plots, prediction_plots, style
+from tfp_reprior.sampling import prediction
 from tfp_reprior.version import __version__
 
 
@@ -163,7 +164,12 @@ def _verdict(level, badge, text):
   return f'<div class="verdict {level}"><b>{html.escape(badge)}</b><p>{html.escape(text)}</p></div>'
 
 
-_HEADLINE_METRICS = ('accuracy', 'expected calibration error', *measures.METRICS.values())
+_HEADLINE_METRICS = (
+  'accuracy',
+  'class negative log likelihood',
+  'expected calibration error',
+  *measures.METRICS.values(),
+)
 
 
 def _tiles(run):
@@ -229,12 +235,18 @@ def _predictions(run):
     what = 'test inputs (x_test)' if run.result.x_test is None else 'kept draws'
     return f'<p class="note">There are no plots of predictions, because the run has no {what}.</p>'
   plots, y = [], run.y_test
+  has_noise = isinstance(run.prediction, prediction.Prediction)
   if run.result.x_test.size == len(run.result.x_test):
-    plots.append(prediction_plots.bands(run))
-  if y is not None:
-    is_class = 'accuracy' in run.metrics
-    first = prediction_plots.reliability if is_class else prediction_plots.coverage
-    plots += [first(run.prediction, y), prediction_plots.errors(run.prediction, y)]
+    first = prediction_plots.bands if has_noise else prediction_plots.probabilities
+    plots.append(first(run))
+  if run.classes is not None:
+    plots.append(prediction_plots.reliability(*run.classes))
+    plots.append(prediction_plots.accuracy_of_surest(*run.classes))
+    plots.append(prediction_plots.true_classes(*run.classes))
+  elif y is not None:
+    plots.append(prediction_plots.coverage(run.prediction, y))
+  if y is not None and has_noise:
+    plots.append(prediction_plots.errors(run.prediction, y))
   note = '' if y is not None else '<p class="note">The run has no test targets (y_test).</p>'
   return _grid(plots) + note
 

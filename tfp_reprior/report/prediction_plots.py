@@ -42,12 +42,47 @@ def bands(run):
   )
 
 
-def reliability(prediction, y):
-  """Accuracy against confidence, for classes."""
-  _, confidence, accuracy, share = metrics.reliability(
-    prediction.class_probabilities, np.argmax(y, axis=-1)
+def probabilities(run):
+  """Probabilities against a one-dimensional input, with their bands over draws, for classes."""
+  prediction, result = run.prediction, run.result
+  k = prediction.mean.shape[1]
+  # Of many, those that are likely anywhere.
+  shown = np.sort(np.argsort(-np.max(prediction.mean, axis=0))[: len(drawing.COLORS)])
+  inputs = np.ravel(result.x_test)
+  order = np.argsort(inputs)
+  order = order[:: -(-len(order) // _MAX_POINTS)]
+  low, high = np.quantile(prediction.probabilities[:, order], [0.05, 0.95], axis=0)
+  x_train, y_train = np.ravel(result.posterior.x), np.asarray(result.posterior.y)
+  is_categorical = y_train.ndim == 1
+  observed = np.eye(k)[y_train] if is_categorical else y_train  # [n, k]
+
+  def draw_fn(ax):
+    for i, j in enumerate(shown):
+      color = drawing.COLORS[i]
+      ax.fill_between(inputs[order], low[:, j], high[:, j], color=color, alpha=0.16, linewidth=0)
+      ax.plot(inputs[order], prediction.mean[order, j], color=color)
+      for value, level in ((1, 1.04), (0, -0.04)):
+        if value == 1 or not is_categorical:
+          x = x_train[observed[:, j] == value]
+          ax.plot(x, np.full(len(x), level), '|', color=color, markersize=6)
+    ax.set(xlabel='x', ylabel='probability', ylim=(-0.08, 1.08))
+
+  what = 'class' if is_categorical else 'output'
+  legend = [('line', drawing.COLORS[i], f'{what} {j}') for i, j in enumerate(shown)]
+  return drawing.plot(
+    'Probabilities' if len(shown) == k else f'Probabilities, {len(shown)} of {k}',
+    draw_fn,
+    [*legend, ('band', drawing.MUTED, '90 % of draws')],
+    'Marks at the top are training data of the class'
+    + ('. ' if is_categorical else ' (1), and at the bottom of the other (0). ')
+    + 'Away from them the draws should differ, and bands open.',
   )
-  error = np.sqrt(accuracy * (1 - accuracy) / (share * len(y)))
+
+
+def reliability(probabilities, labels):
+  """Accuracy against confidence, for classes."""
+  _, confidence, accuracy, share = metrics.reliability(probabilities, labels)
+  error = np.sqrt(accuracy * (1 - accuracy) / (share * len(labels)))
 
   def draw_fn(ax):
     ax.plot([0, 1], [0, 1], color=drawing.MUTED, linestyle='--', linewidth=1)
@@ -61,6 +96,52 @@ def reliability(prediction, y):
     [('dot', _BLUE, 'test data by confidence'), _CALIBRATED],
     'Larger dots hold more data; bars are two standard errors. Below the diagonal the predictions '
     'are too sure of themselves, above it not sure enough.',
+  )
+
+
+def accuracy_of_surest(probabilities, labels):
+  """Accuracy where the least sure predictions are left out, for classes."""
+  accuracy = measures.accuracy_of_surest(probabilities, labels)
+  share = np.arange(1, len(labels) + 1) / len(labels)
+  error = np.sqrt(accuracy * (1 - accuracy) / np.arange(1, len(labels) + 1))
+
+  def draw_fn(ax):
+    low, high = accuracy - 2 * error, np.minimum(accuracy + 2 * error, 1)
+    ax.fill_between(share, low, high, color=_BLUE, alpha=0.16, linewidth=0)
+    ax.axhline(accuracy[-1], color=drawing.MUTED, linestyle='--', linewidth=1)
+    ax.plot(share, accuracy, color=_BLUE)
+    ax.set(xlabel='share of test data, the surest first', ylabel='accuracy', xlim=(0, 1))
+    ax.set(ylim=drawing.limits([accuracy[-1], *low[len(low) // 20 :], 1.0]))
+
+  return drawing.plot(
+    'Accuracy of the surest',
+    draw_fn,
+    [
+      ('line', _BLUE, 'accuracy'),
+      ('band', _BLUE, 'two standard errors'),
+      ('dash', drawing.MUTED, 'of all'),
+    ],
+    'If confidence means anything, the surest predictions are right most often, and the curve '
+    'falls from left to right.',
+  )
+
+
+def true_classes(probabilities, labels):
+  """Histogram of the probability of the class that is true."""
+  chosen = probabilities[np.arange(len(labels)), labels]
+  is_right = np.argmax(probabilities, axis=-1) == labels
+  bins = np.linspace(0, 1, 21)
+
+  def draw_fn(ax):
+    ax.hist([chosen[is_right], chosen[~is_right]], bins, stacked=True, color=[_BLUE, _ORANGE])
+    ax.set(xlabel='probability of the true class', ylabel='number of test data', xlim=(0, 1))
+
+  return drawing.plot(
+    'Probability of the true class',
+    draw_fn,
+    [('band', _BLUE, 'right'), ('band', _ORANGE, 'wrong')],
+    'What was wrong should lie in the middle, where the prediction was unsure, rather than at the '
+    'left, where it was sure of another class.',
   )
 
 

@@ -1,9 +1,24 @@
 """The sampling driver, its results and their files."""
 
+from tfp_reprior.sampling.class_prediction import (
+  BernoulliPrediction,
+  CategoricalPrediction,
+  ClassPrediction,
+)
 from tfp_reprior.sampling.driver import sample_posterior
 from tfp_reprior.sampling.metrics import evaluate
 from tfp_reprior.sampling.prediction import Prediction
 from tfp_reprior.sampling.result import Result, load_result
 from tfp_reprior.sampling.settings import Settings
 
-__all__ = ['Prediction', 'Result', 'Settings', 'evaluate', 'load_result', 'sample_posterior']
+__all__ = [
+  'BernoulliPrediction',
+  'CategoricalPrediction',
+  'ClassPrediction',
+  'Prediction',
+  'Result',
+  'Settings',
+  'evaluate',
+  'load_result',
+  'sample_posterior',
+]

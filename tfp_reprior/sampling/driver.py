@@ -32,7 +32,7 @@ class Driver:
     posterior: A `tfp_reprior.Posterior`.
     settings: `Settings`.
     x_test: Inputs `[m, ...]`, or None.
-    y_test: Their targets `[m, k]`, or None.
+    y_test: Their targets `[m, ...]`, or None.
     run_dir: Folder for checkpoints and results, or None.
     checkpoint_seconds: Positive float, the time between checkpoints.
     progress: Whether to show progress bars.
@@ -52,7 +52,9 @@ class Driver:
     self._folder = None if run_dir is None else pathlib.Path(run_dir)
     self._checkpoint_seconds = checks.positive('checkpoint_seconds', checkpoint_seconds)
     self._progress = progress
-    self._sampler = samplers.make_sampler(posterior, settings.sampler, settings.over_dispersion)
+    self._sampler = samplers.make_sampler(
+      posterior, settings.sampler, settings.over_dispersion, settings.regularizer
+    )
     self._seeds = dict(
       zip(
         ('tuning', 'start', 'burn-in', 'sampling', 'projections'),
@@ -262,11 +264,13 @@ def sample_posterior(
     model: A `keras.Model` that ends in a linear readout, a `tfp_reprior.models.ReadoutSplit`, or a
       `tfp_reprior.Posterior`, with `x` and `y` None.
     x: Inputs `[n, ...]`.
-    y: Targets `[n, k]`.
+    y: Targets: `[n, k]` with Gaussian noise, labels `[n]` for `Categorical`, zeros and ones
+      `[n, k]` for `Bernoulli`.
     noise_scale: Positive float, the standard deviation of Gaussian noise, or one for each output.
-    likelihood: A `tfp_reprior.likelihoods.Gaussian`, instead of `noise_scale`.
+    likelihood: A `Gaussian`, `Categorical` or `Bernoulli` of `tfp_reprior.likelihoods`, instead of
+      `noise_scale`.
     x_test: Inputs `[m, ...]` whose outputs are followed while sampling.
-    y_test: Their targets `[m, k]`, for test figures.
+    y_test: Their targets, for test figures.
     run_dir: Folder for checkpoints, kept draws, TensorBoard events and the result.
     resume: Whether to go on with what `run_dir` holds; otherwise it must not hold a run.
     checkpoint_seconds: Positive float, the time between checkpoints.
@@ -280,6 +284,7 @@ def sample_posterior(
       | `thinning` | 10 | steps for each draw |
       | `num_burnin_steps` | a fifth of all | steps before the first draw |
       | `sampler` | `'auto'` | a name of `tfp_reprior.mcmc.make_sampler` |
+      | `regularizer` | `'noise'` | as of `tfp_reprior.Posterior.reprior` |
       | `step_size`, `damping` | tuned | damping is 0.1 if only a step size is given |
       | `num_tuning_steps`, `max_tuning_seconds` | 200, none | as of `tfp_reprior.mcmc.tune` |
       | `num_projections` | 100 | random projections of weights and test outputs |
@@ -304,6 +309,19 @@ def sample_posterior(
     model, x, np.sin(3 * x), num_results=20, num_chains=2, num_tuning_steps=20, progress=False
   )
   prediction = result.predict(x)  # .mean, .stddev, .quantile(0.9), .sample(5)
+
+  # Classes, by a softmax of the outputs.
+  result = tfr.sample_posterior(
+    tfr.models.fcn((1,), num_outputs=3, width=32),
+    x,
+    np.arange(20) % 3,
+    likelihood=tfr.likelihoods.Categorical(),
+    num_results=20,
+    num_chains=2,
+    step_size=0.1,
+    progress=False,
+  )
+  result.predict(x).class_probabilities.shape  # ==> [20, 3]
   ```
   """
   unknown = set(settings) - {f.name for f in dataclasses.fields(settings_lib.Settings)}
@@ -312,10 +330,11 @@ def sample_posterior(
   posterior = model
   if not isinstance(model, posterior_lib.Posterior):
     posterior = posterior_lib.Posterior(model, x, y, noise_scale, likelihood)
-  if not isinstance(posterior.likelihood, likelihoods.Gaussian):
+  if not isinstance(posterior.likelihood, likelihoods.KINDS):
     raise ValueError(
-      'sample_posterior predicts with Gaussian noise only; for other likelihoods use the kernels '
-      f'of `tfp_reprior.mcmc`. Received: likelihood={posterior.likelihood!r}'
+      'sample_posterior cannot predict with a likelihood that is not of `tfp_reprior.likelihoods`; '
+      'use the kernels of `tfp_reprior.mcmc`. Received: '
+      f'likelihood={posterior.likelihood!r}'
     )
   driver = Driver(
     posterior,

@@ -27,7 +27,7 @@ def facts(posterior):
     'num_data': posterior.x.shape[0],
     'num_parameters': posterior.split.num_parameters,
     'likelihood': repr(posterior.likelihood),
-    'noise_scale': np.asarray(posterior.likelihood.noise_scale).tolist(),
+    **posterior.likelihood.settings,
     'versions': {
       'tfp_reprior': __version__,
       'tensorflow': tf.__version__,

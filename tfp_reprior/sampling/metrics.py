@@ -2,23 +2,52 @@
 
 import numpy as np
 
+from tfp_reprior.sampling.class_prediction import ClassPrediction
+
 _NUM_BINS = 10
 
 
 def evaluate(prediction, y):
-  """Figures of merit of a `Prediction`.
+  """Figures of merit of a prediction.
 
   Args:
-    prediction: A `Prediction` at m inputs.
-    y: Targets `[m, k]` (`[m]` if k is 1).
+    prediction: A `Prediction` or `ClassPrediction` at m inputs.
+    y: Targets `[m, k]` (`[m]` if k is 1); for a `CategoricalPrediction` labels `[m]`.
 
   Returns:
-    Dict of floats. `rmse`; `negative_log_likelihood`, the mean of that of an output; `coverage_90`,
-    the share of targets within the central 90 % of their predictive distribution. For centered
-    one-hot targets also `accuracy`; `class_negative_log_likelihood`, with one count added to every
-    class, because finitely many draws give some a probability of zero; and
-    `expected_calibration_error`, the mean gap between confidence and accuracy over ten bins.
+    Dict of floats. With Gaussian noise: `rmse`; `negative_log_likelihood`, the mean of that of an
+    output; `coverage_90`, the share of targets within the central 90 % of their predictive
+    distribution. For classes, centered one-hot targets among them: `accuracy`;
+    `class_negative_log_likelihood`; `expected_calibration_error`, the mean gap between confidence
+    and accuracy over ten bins.
   """
+  figures = {} if isinstance(prediction, ClassPrediction) else _figures_of_reals(prediction, y)
+  observed = classes(prediction, y)
+  if observed is not None:
+    probabilities, labels = observed
+    chosen = probabilities[np.arange(len(labels)), labels]
+    if not isinstance(prediction, ClassPrediction):
+      # Finitely many draws give some classes a probability of zero: one count is added to each.
+      num_components, num_classes = len(prediction.means), probabilities.shape[-1]
+      chosen = (num_components * chosen + 1) / (num_components + num_classes)
+    _, confidence, accuracy, share = reliability(probabilities, labels)
+    figures |= {
+      'accuracy': np.mean(np.argmax(probabilities, axis=-1) == labels),
+      'class_negative_log_likelihood': -np.mean(np.log(chosen)),
+      'expected_calibration_error': np.sum(share * np.abs(confidence - accuracy)),
+    }
+  return {name: float(value) for name, value in figures.items()}
+
+
+def classes(prediction, y):
+  """Class probabilities `[m, c]` and labels `[m]`; None for targets that are no classes."""
+  if isinstance(prediction, ClassPrediction):
+    return prediction.class_probabilities, prediction.labels(y)
+  y = np.asarray(y)
+  return (prediction.class_probabilities, np.argmax(y, axis=-1)) if is_one_hot(y) else None
+
+
+def _figures_of_reals(prediction, y):
   y = np.asarray(y, np.float64)
   y = y[:, np.newaxis] if y.ndim == 1 and prediction.mean.shape[-1] == 1 else y
   if y.shape != prediction.mean.shape:
@@ -27,29 +56,17 @@ def evaluate(prediction, y):
       f'{y.shape}'
     )
   level = prediction.cdf(y)
-  figures = {
+  return {
     'rmse': np.sqrt(np.mean((prediction.mean - y) ** 2)),
     'negative_log_likelihood': -np.mean(prediction.log_prob(y)),
     'coverage_90': np.mean((level > 0.05) & (level < 0.95)),
   }
-  if is_one_hot(y):
-    labels = np.argmax(y, axis=-1)
-    num_components, num_classes = len(prediction.means), y.shape[-1]
-    probabilities = prediction.class_probabilities
-    figures['accuracy'] = np.mean(np.argmax(probabilities, -1) == labels)
-    smoothed = (num_components * probabilities + 1) / (num_components + num_classes)
-    figures['class_negative_log_likelihood'] = -np.mean(
-      np.log(smoothed[np.arange(len(labels)), labels])
-    )
-    _, confidence, accuracy, share = reliability(probabilities, labels)
-    figures['expected_calibration_error'] = np.sum(share * np.abs(confidence - accuracy))
-  return {name: float(value) for name, value in figures.items()}
 
 
 def is_one_hot(y):
   """Whether targets are centered one-hot vectors, as of `tfp_reprior.data.centered_one_hot`."""
   k = y.shape[-1]
-  if k < 2:
+  if y.ndim < 2 or k < 2:
     return False
   expected = np.eye(k)[np.argmax(y, axis=-1)] - 1 / k
   return bool(np.allclose(y, expected, atol=1e-5))

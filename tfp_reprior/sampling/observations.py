@@ -16,9 +16,10 @@ class Summary(NamedTuple):
 
   Attributes:
     theta: `Moments` of the weights, by chain.
-    f_mean: `Moments` of the outputs for test inputs `[c, m, k]`, or of their conditional means, if
-      the readout is integrated out; `()` without test inputs.
-    f_variance: `Moments` of their conditional variances, likewise.
+    f_mean: `Moments` of the mean of an observation for test inputs `[c, m, k]`, given the weights,
+      or given the hidden ones, if the readout is integrated out: the outputs with Gaussian noise,
+      probabilities for classes; `()` without test inputs.
+    f_variance: `Moments` of their variances, given the hidden weights; else zero.
   """
 
   theta: Any
@@ -74,10 +75,12 @@ class Observer:
     if self._x_test is not None:
       f = self._split.apply(theta, self._x_test)
       trace['f'] = self._project_f(f)
-      mean, variance = f, tf.zeros_like(f)
       if self._collapsed is not None:
         hidden = theta[: self._split.num_hidden]
         mean, variance = self._collapsed.predict(hidden, self._x_test)
+      else:
+        mean = self._sampler.posterior.likelihood.mean(f)
+        variance = tf.zeros_like(mean)
       summary = summary._replace(
         f_mean=moments.update(summary.f_mean, mean),
         f_variance=moments.update(summary.f_variance, variance),
@@ -94,7 +97,7 @@ class Observer:
 
 
 def f_mean_and_variance(summary):
-  """Mean and variance of the outputs for test inputs over draws and chains, `[m, k]` each."""
+  """Mean and variance of `Summary.f_mean` over draws and chains, `[m, k]` each."""
   if not summary.f_mean:
     return None
   mean = moments.finish(summary.f_mean)

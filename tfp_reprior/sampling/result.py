@@ -9,14 +9,14 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tfp_reprior import diagnostics
+from tfp_reprior import diagnostics, likelihoods
 from tfp_reprior import posterior as posterior_lib
 from tfp_reprior.bijectors import collapsed_posterior
 from tfp_reprior.internal import files
 from tfp_reprior.mcmc import tuning as tuning_lib
 from tfp_reprior.models import readout_split
+from tfp_reprior.sampling import class_prediction, metrics, moments
 from tfp_reprior.sampling import draws as draws_lib
-from tfp_reprior.sampling import metrics, moments
 from tfp_reprior.sampling import prediction as prediction_lib
 
 
@@ -93,15 +93,18 @@ class Result:
     """Predicts at new inputs, by the kept draws.
 
     With Gaussian noise the readout is integrated out: each draw of the hidden weights gives a
-    mean and a variance.
+    mean and a variance. For classes each draw gives probabilities.
 
     Args:
       x: Inputs `[m, ...]`, prepared as the training inputs were.
       batch_size: Positive integer, inputs at a time.
 
     Returns:
-      A `Prediction`.
+      A `Prediction`; for classes a `CategoricalPrediction` or `BernoulliPrediction`.
     """
+    return self._predict(x, batch_size)
+
+  def _predict(self, x, batch_size=1024, f_moments=None):
     x = self.posterior.check_inputs(x)
     if not len(self.draws):
       raise ValueError(
@@ -117,28 +120,30 @@ class Result:
       ]
       means.append(np.concatenate([mean for mean, _ in batches], axis=-2))  # [c, m, k]
       variances.append(np.concatenate([variance for _, variance in batches], axis=-2))
+    likelihood, means = self.posterior.likelihood, np.concatenate(means)
+    if isinstance(likelihood, likelihoods.Categorical):
+      return class_prediction.CategoricalPrediction(means, f_moments)
+    if isinstance(likelihood, likelihoods.Bernoulli):
+      return class_prediction.BernoulliPrediction(means, f_moments)
     return prediction_lib.Prediction(
-      np.concatenate(means), np.concatenate(variances), self.posterior.likelihood.noise_variance
+      means, np.concatenate(variances), likelihood.noise_variance, f_moments
     )
 
   def _components(self, parts, x):
+    """Mean and variance of f for a draw; for classes the mean is probabilities."""
     if self._collapsed is None:
-      outputs = self.posterior.split.apply(parts, x)
-      return outputs, tf.zeros_like(outputs)
+      mean = self.posterior.likelihood.mean(self.posterior.split.apply(parts, x))
+      return mean, tf.zeros_like(mean)
     return self._collapsed.predict(parts[: self.posterior.split.num_hidden], x)
 
   @property
   def test_prediction(self):
-    """The `Prediction` at the test inputs, or None without any.
+    """What `predict` gives at the test inputs, or None without any.
 
-    Its mean and standard deviation are over all draws; the rest is by the kept ones.
+    Its mean and standard deviations are over all draws, and so is all that follows from them; the
+    rest is by the kept ones.
     """
-    if self.x_test is None:
-      return None
-    prediction = self.predict(self.x_test)
-    return prediction_lib.Prediction(
-      prediction.means, prediction.variances, prediction.noise_variance, self._f_moments
-    )
+    return None if self.x_test is None else self._predict(self.x_test, f_moments=self._f_moments)
 
   def evaluate(self, prediction=None, y=None):
     """Figures of merit; see `tfp_reprior.sampling.evaluate`. By default, of the test data."""
@@ -231,6 +236,7 @@ class Result:
       'settings': self.settings,
       'seconds': self.seconds,
       'is_complete': self.is_complete,
+      'likelihood': self.posterior.likelihood.to_dict(),
       'prior_stds': self.posterior.split.prior_stds,
       'tuning': None if self.tuning is None else _tuning_to_dict(self.tuning),
     }
@@ -260,7 +266,7 @@ def load_result(path, model=None):
   if model is None:
     model = keras.models.load_model(folder / 'model.keras')
   split = readout_split.ReadoutSplit(model, **description['prior_stds'])
-  settings = description['settings']
+  likelihood = likelihoods.from_dict(description['likelihood'])
 
   def group(prefix):
     return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
@@ -269,8 +275,8 @@ def load_result(path, model=None):
     *([v for _, v in sorted(group(f'theta_{name}/').items())] for name in ('mean', 'variance'))
   )
   return Result(
-    posterior_lib.Posterior(split, arrays['x'], arrays['y'], settings['noise_scale']),
-    settings,
+    posterior_lib.Posterior(split, arrays['x'], arrays['y'], likelihood=likelihood),
+    description['settings'],
     group('trace/'),
     group('burnin/'),
     description['seconds'],

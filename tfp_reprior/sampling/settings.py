@@ -14,6 +14,7 @@ class Settings:
   num_burnin_steps: int | None = None
   thinning: int = 10
   sampler: str = 'auto'
+  regularizer: float | str | None = None
   step_size: float | None = None
   damping: float | None = None
   num_tuning_steps: int = 200
@@ -39,6 +40,10 @@ class Settings:
           f'`damping` needs a `step_size` beside it. Received: damping={self.damping}, '
           'step_size=None'
         )
+    if self.regularizer is None:
+      self._set('regularizer', 'noise')  # one name for what is the same run
+    elif not isinstance(self.regularizer, str):
+      self._set('regularizer', float(checks.positive('regularizer', self.regularizer)))
     if not isinstance(self.seed, int):
       raise TypeError(f'`seed` must be an integer. Received: seed={self.seed!r}')
 

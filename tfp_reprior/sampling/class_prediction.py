@@ -1,0 +1,130 @@
+"""What the posterior predicts of classes: probabilities, averaged over draws."""
+
+import abc
+
+import numpy as np
+
+from tfp_reprior import likelihoods
+
+# As far as float32 tells a probability from 1.
+_SMALLEST_PROBABILITY = 2.0**-24
+
+
+class ClassPrediction(abc.ABC):
+  """The predictive distribution at `m` inputs, `k` outputs each, by probabilities.
+
+  An observation is a vector of zeros and ones: a one-hot vector for classes, or a yes or no for
+  every output. Given a draw of the weights, its mean is that draw's probabilities, so that
+
+  ```none
+  mean               = mean over draws of probabilities
+  stddev**2          = mean * (1 - mean)             = function_stddev**2 + what no draw explains
+  function_stddev**2 = variance over draws of probabilities
+  ```
+
+  Args:
+    probabilities: Of every draw, `[s, m, k]`.
+    moments: Pair of their mean and variance `[m, k]`, over more draws than are given.
+
+  Attributes:
+    probabilities: `[s, m, k]`.
+    mean: `[m, k]`.
+  """
+
+  def __init__(self, probabilities, moments=None):
+    self.probabilities = np.asarray(probabilities, np.float64)
+    if moments is None:
+      moments = np.mean(self.probabilities, axis=0), np.var(self.probabilities, axis=0)
+    self.mean, self._variance = (np.asarray(a, np.float64) for a in moments)
+
+  @property
+  def stddev(self):
+    """Standard deviation of an observation: `[m, k]`."""
+    return np.sqrt(self.mean * (1 - self.mean))
+
+  @property
+  def function_stddev(self):
+    """Standard deviation of the probabilities over draws, how unsure they are: `[m, k]`."""
+    return np.sqrt(self._variance)
+
+  @property
+  @abc.abstractmethod
+  def class_probabilities(self):
+    """Probabilities of the classes of each observation."""
+
+  @abc.abstractmethod
+  def labels(self, y):
+    """The classes of observations `y`, one for each row of `class_probabilities`."""
+
+  @abc.abstractmethod
+  def log_prob(self, y):
+    """Log-probability of observations `y`, each by itself."""
+
+  @abc.abstractmethod
+  def sample(self, num_samples, seed=0):
+    """Draws observations, those of a sample all with the probabilities of one draw."""
+
+  def _check(self, y, likelihood):
+    """Targets for these inputs; anything else is refused."""
+    y = likelihood.check_targets(y, self.mean.shape[1], np.float64).numpy()
+    if len(y) != len(self.mean):
+      raise ValueError(
+        f'`y` must hold a target for each of the {len(self.mean)} inputs. Received: y of shape '
+        f'{y.shape}'
+      )
+    return y
+
+  def _choose(self, num_samples, seed):
+    """A generator, and the probabilities of draws chosen with it, `[num_samples, m, k]`."""
+    rng = np.random.default_rng(seed)
+    return rng, self.probabilities[rng.integers(len(self.probabilities), size=num_samples)]
+
+
+class CategoricalPrediction(ClassPrediction):
+  """Predicts one of `k` classes for each of `m` inputs; see `ClassPrediction`."""
+
+  @property
+  def class_probabilities(self):
+    """`mean`, `[m, k]`."""
+    return self.mean
+
+  def labels(self, y):
+    """Labels `[m]`, as they are if they are integers from 0 to `k - 1`."""
+    return self._check(y, likelihoods.Categorical())
+
+  def log_prob(self, y):
+    """Log-probability of labels `y` `[m]`: `[m]`."""
+    labels = self.labels(y)
+    return np.log(self.mean[np.arange(len(labels)), labels])
+
+  def sample(self, num_samples, seed=0):
+    """Draws labels `[num_samples, m]`, those of a sample all with one draw's probabilities."""
+    rng, probabilities = self._choose(num_samples, seed)
+    u = rng.random((*probabilities.shape[:-1], 1))
+    # The last sum is 1, whatever rounding says.
+    return np.sum(u > np.cumsum(probabilities, axis=-1)[..., :-1], axis=-1)
+
+
+class BernoulliPrediction(ClassPrediction):
+  """Predicts a yes or no, 1 or 0, for every output; see `ClassPrediction`."""
+
+  @property
+  def class_probabilities(self):
+    """Probabilities of no and yes, for the outputs of each input in turn: `[m * k, 2]`."""
+    yes = np.clip(self.mean, _SMALLEST_PROBABILITY, 1 - _SMALLEST_PROBABILITY)
+    return np.stack([1 - yes, yes], axis=-1).reshape([-1, 2])
+
+  def labels(self, y):
+    """Zeros and ones `[m * k]`, of `y` `[m, k]` (or `[m]` for one output)."""
+    return self._check(y, likelihoods.Bernoulli()).astype(int).ravel()
+
+  def log_prob(self, y):
+    """Log-probability of zeros and ones `y` `[m, k]`: `[m, k]`."""
+    labels = self.labels(y)
+    chosen = self.class_probabilities[np.arange(len(labels)), labels]
+    return np.log(chosen).reshape(self.mean.shape)
+
+  def sample(self, num_samples, seed=0):
+    """Draws zeros and ones `[num_samples, m, k]`, each sample with one draw's probabilities."""
+    rng, probabilities = self._choose(num_samples, seed)
+    return (rng.random(probabilities.shape) < probabilities).astype(int)
