@@ -15,15 +15,6 @@ Dense, Input = keras.layers.Dense, keras.Input
 X = np.ones([5, 3], np.float32)
 
 
-class _Subclassed(keras.Model):
-  def __init__(self):
-    super().__init__(name='mine')
-    self.readout = Dense(2)
-
-  def call(self, inputs):
-    return self.readout(inputs)
-
-
 def _shared_readout():
   readout = Dense(3, name='readout')
   return functional((3,), readout, keras.layers.ReLU(), readout)
@@ -59,12 +50,7 @@ NOT_SPLIT = {
   'not a model': (lambda: Dense(2), '`model` must be a `keras.Model`. Received: Dense'),
   'unbuilt sequential': (
     lambda: keras.Sequential([Dense(2)], name='net'),
-    "with a `keras.Input` first (or called once on data). Received: 'net' of type Sequential",
-  ),
-  'subclassed': (
-    _Subclassed,
-    'its graph is not known: it must be functional, or Sequential with a `keras.Input` first (or '
-    "called once on data). Received: 'mine' of type _Subclassed",
+    "begin with a `keras.Input`, or be called once on data. Received: 'net' of type Sequential",
   ),
   'two outputs': (_two_outputs, "Received: 'net' with 1 inputs and 2 outputs"),
   'two inputs': (_two_inputs, "Received: 'net' with 2 inputs and 1 outputs"),

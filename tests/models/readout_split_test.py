@@ -78,6 +78,27 @@ MODELS = {
     lambda: functional((4, 4, 2), keras.layers.Conv2D(3, (3, 2)), keras.layers.Flatten(), Dense(2)),
     [math.sqrt(2 / 12), 0.1, math.sqrt(1 / 18), 0.1],
   ),
+  'plain depthwise convolution': (
+    lambda: functional(
+      (4, 4, 2),
+      keras.layers.DepthwiseConv2D((3, 2), depth_multiplier=2),
+      keras.layers.Flatten(),
+      Dense(2),
+    ),
+    [math.sqrt(2 / 6), 0.1, math.sqrt(1 / 24), 0.1],
+  ),
+  'depthwise convolution in time': (
+    lambda: functional(
+      (6, 3), keras.layers.DepthwiseConv1D(4), keras.layers.GlobalAveragePooling1D(), Dense(2)
+    ),
+    [math.sqrt(2 / 4), 0.1, math.sqrt(1 / 3), 0.1],
+  ),
+  'layer in a layer': (
+    lambda: functional(
+      (5, 3), keras.layers.TimeDistributed(Dense(4, 'relu')), keras.layers.Flatten(), Dense(2)
+    ),
+    [math.sqrt(2 / 3), 0.1, math.sqrt(1 / 20), 0.1],
+  ),
   'nested at the end': (
     lambda: functional((3,), Dense(4, 'relu'), functional((4,), Dense(5, 'relu'), Dense(2))),
     [math.sqrt(2 / 3), 0.1, math.sqrt(2 / 4), 0.1, math.sqrt(1 / 5), 0.1],

@@ -8,15 +8,18 @@ import tensorflow as tf
 
 from tfp_reprior.internal import checks, random
 from tfp_reprior.internal import parts as parts_lib
-from tfp_reprior.layers import ntk_dense, ntk_layer
-from tfp_reprior.models import stateless
+from tfp_reprior.layers import ntk_layer
+from tfp_reprior.models import graphs, stateless
 
-_FAN_IN_LAYERS = (
-  keras.layers.Dense,
-  keras.layers.Conv1D,
-  keras.layers.Conv2D,
-  keras.layers.Conv3D,
-)
+# For plain layers, how many of the last dimensions of a kernel do not count as inputs of a unit.
+_NUM_OUTPUT_DIMENSIONS = {
+  keras.layers.Dense: 1,
+  keras.layers.Conv1D: 1,
+  keras.layers.Conv2D: 1,
+  keras.layers.Conv3D: 1,
+  keras.layers.DepthwiseConv1D: 2,
+  keras.layers.DepthwiseConv2D: 2,
+}
 
 
 class ReadoutSplit:
@@ -40,8 +43,10 @@ class ReadoutSplit:
   Parts may have leading chain dimensions, the same for all of them.
 
   Args:
-    model: A built functional or Sequential `keras.Model` with one input, and one output of
-      shape `[n, k]` from a linear `NTKDense` or `keras.layers.Dense`. It is not changed.
+    model: A `keras.Model` with one input, and one output of shape `[n, k]` from a linear `NTKDense`
+      or `keras.layers.Dense`: functional, Sequential, or a subclass that calls layers and
+      `keras.ops` only; models and layers may hold others. If it was not made from a `keras.Input`,
+      it must have been called on data once. It is not changed.
     weight_std: Positive float, for kernels of plain Keras layers before the readout.
     bias_std: Positive float, for their biases.
     readout_weight_std: Positive float, for the kernel of a plain Keras readout.
@@ -67,8 +72,8 @@ class ReadoutSplit:
   def __init__(
     self, model, weight_std=2**0.5, bias_std=0.1, readout_weight_std=1.0, readout_bias_std=0.1
   ):
-    embedding, readout = _split(model)
-    _check_state(model, embedding, readout)
+    model, embedding, readout = graphs.split(model)
+    graphs.check_state(model, embedding, readout)
     self.model = model
     self.prior_stds = dict(
       weight_std=weight_std,
@@ -85,7 +90,7 @@ class ReadoutSplit:
       'kernel': checks.positive('readout_weight_std', readout_weight_std),
       'bias': checks.positive('readout_bias_std', readout_bias_std),
     }
-    owners = {id(v): layer for layer in _leaves(model) for v in layer.trainable_variables}
+    owners = graphs.owners(model)
     # What multiplies each part to give the variable: its prior standard deviation.
     self._scales = [
       _prior_std(v, owners[id(v)], readout_std if owners[id(v)] is readout else hidden_std)
@@ -229,100 +234,17 @@ def _multiply(scales, values):
   return [v if s == 1.0 else s * v for s, v in zip(scales, values, strict=True)]
 
 
-def _split(model):
-  """Returns the model up to the input of its readout, and the readout layer."""
-  if not isinstance(model, keras.Model):
-    raise ValueError(f'`model` must be a `keras.Model`. Received: {type(model).__name__}')
-  if not getattr(model, 'outputs', None):
-    raise ValueError(
-      'The model cannot be split at its readout, because its graph is not known: it must be '
-      'functional, or Sequential with a `keras.Input` first (or called once on data). '
-      f'Received: {model.name!r} of type {type(model).__name__}'
-    )
-  if len(model.inputs) != 1 or len(model.outputs) != 1:
-    raise ValueError(
-      f'The model must have one input and one output. Received: {model.name!r} with '
-      f'{len(model.inputs)} inputs and {len(model.outputs)} outputs'
-    )
-  # `_keras_history` is private to Keras, but it is the only record of which call of the layer
-  # produced the output: `layer.input` is the input of its first call, whatever became of that.
-  readout, node_index, _ = model.outputs[0]._keras_history
-  inputs = readout._inbound_nodes[node_index].input_tensors
-  if isinstance(readout, keras.Model):  # a nested model at the end: split that one
-    inner_embedding, readout = _split(readout)
-    return keras.Model(model.inputs[0], inner_embedding(inputs[0])), readout
-  if not isinstance(readout, (ntk_dense.NTKDense, keras.layers.Dense)):
-    raise ValueError(
-      'The model must end in a linear `NTKDense` or `keras.layers.Dense`; what follows it, such '
-      'as a softmax, belongs to the likelihood. Received: a model that ends in '
-      f'{readout.name!r} of type {type(readout).__name__}'
-    )
-  if readout.activation is not keras.activations.linear:
-    raise ValueError(
-      'The readout must be linear; its activation belongs to the likelihood. Received: '
-      f'{readout.name!r} with activation {keras.activations.serialize(readout.activation)!r}'
-    )
-  if len(model.outputs[0].shape) != 2:
-    raise ValueError(
-      'The output of the model must have shape [n, k]. Received: an output of shape '
-      f'{model.outputs[0].shape}'
-    )
-  return keras.Model(model.inputs[0], inputs[0]), readout
-
-
-def _leaves(model):
-  """The layers of a model, with nested models replaced by their layers."""
-  for layer in model.layers:
-    if isinstance(layer, keras.Model):
-      yield from _leaves(layer)
-    else:
-      yield layer
-
-
-def _check_state(model, embedding, readout):
-  """Refuses a model whose weights are not just the hidden ones, then those of the readout."""
-  for layer in _leaves(model):
-    if layer.non_trainable_variables:
-      raise ValueError(
-        'A posterior over weights needs every variable to be a trainable weight (no batch '
-        f'normalization, dropout or frozen layers). Received: layer {layer.name!r} of type '
-        f'{type(layer).__name__} with non-trainable variables '
-        f'{[v.name for v in layer.non_trainable_variables]}'
-      )
-  hidden_ids = {id(v) for v in embedding.trainable_variables}
-  if any(id(v) in hidden_ids for v in readout.trainable_variables):
-    raise ValueError(
-      'The weights of the readout must be used once. Received: readout '
-      f'{readout.name!r}, which is shared with the layers before it'
-    )
-  expected = [*embedding.trainable_variables, *readout.trainable_variables]
-  if [id(v) for v in model.trainable_variables] != [id(v) for v in expected]:
-    raise ValueError(
-      'The trainable variables of the model must be those of the layers before the readout, '
-      'then those of the readout. Received: '
-      f'{[v.path for v in model.trainable_variables]}'
-    )
-  layers = [layer for layer in _leaves(model) if not isinstance(layer, keras.layers.InputLayer)]
-  dtypes = {v.dtype for v in expected} | {layer.compute_dtype for layer in layers}
-  dtypes |= {i.dtype for i in model.inputs if tf.as_dtype(i.dtype).is_floating}
-  dtypes = sorted(dtypes)
-  if dtypes not in (['float32'], ['float64']):
-    raise ValueError(
-      'The model must be float32 or float64 throughout (set the dtype policy of its layers). '
-      f'Received: {", ".join(dtypes)}'
-    )
-
-
 def _prior_std(variable, layer, plain_std):
   """The prior standard deviation of a Keras variable."""
   if isinstance(layer, ntk_layer.NTKLayer):
     return 1.0
-  if isinstance(layer, _FAN_IN_LAYERS) and variable is layer.kernel:
-    return plain_std['kernel'] / math.sqrt(math.prod(variable.shape[:-1]))
-  if isinstance(layer, _FAN_IN_LAYERS) and variable is layer.bias:
-    return plain_std['bias']
+  for kind, num_output_dimensions in _NUM_OUTPUT_DIMENSIONS.items():
+    if isinstance(layer, kind) and variable is layer.kernel:
+      return plain_std['kernel'] / math.sqrt(math.prod(variable.shape[:-num_output_dimensions]))
+    if isinstance(layer, kind) and variable is layer.bias:
+      return plain_std['bias']
   raise ValueError(
     'The prior is known for weights of layers in NTK parametrisation (subclasses of `NTKLayer`), '
-    f'Dense and convolutional layers. Received: {variable.path} of shape {variable.shape} in a '
-    f'layer of type {type(layer).__name__}'
+    'Dense, convolutional and depthwise convolutional layers. Received: '
+    f'{variable.path} of shape {variable.shape} in a layer of type {type(layer).__name__}'
   )
