@@ -12,6 +12,7 @@ _ROOMS = (
   'compilation',
   'data',
   'diagnostics',
+  'figures',
   'layers',
   'likelihoods',
   'mcmc',

@@ -4,6 +4,7 @@ import argparse
 import csv
 import dataclasses
 import json
+import pathlib
 import re
 import signal
 
@@ -14,6 +15,7 @@ import pytest
 import tfp_reprior as tfr
 from tfp_reprior.cli import (
   benchmark,
+  figure,
   flags,
   likelihood,
   main,
@@ -376,6 +378,12 @@ def test_the_benchmark_prints_a_table_and_the_machine(capsys):
     assert text in out
 
 
+def test_the_figure_is_where_it_says(tmp_path, capsys):
+  assert main.main(['figure', 'linear-map', '--scale=smoke', f'--out={tmp_path}', '--quiet']) == 0
+  path = capsys.readouterr().out.removeprefix('The figure is ').strip()
+  assert path == str(tmp_path / 'linear-map-smoke.png') and pathlib.Path(path).exists()
+
+
 def test_defaults_are_those_of_the_package():
   parser = argparse.ArgumentParser()
   sample.add_arguments(parser)
@@ -397,7 +405,7 @@ def test_regularizers_are_names_or_positive(text):
     flags.regularizer(text)
 
 
-@pytest.mark.parametrize('command', [sample, tune, predict, presets, report, benchmark])
+@pytest.mark.parametrize('command', [sample, tune, predict, presets, report, figure, benchmark])
 def test_examples_in_help_can_be_typed(command, monkeypatch, capsys):
   seen = []
   for module in (command, sample):

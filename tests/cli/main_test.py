@@ -10,7 +10,7 @@ import pytest
 import tfp_reprior as tfr
 from tfp_reprior.cli import main
 
-COMMANDS = ('sample', 'tune', 'predict', 'report', 'benchmark', 'presets')
+COMMANDS = ('sample', 'tune', 'predict', 'report', 'figure', 'benchmark', 'presets')
 
 
 def _run(*arguments, **environment):

@@ -7,7 +7,7 @@ import sys
 import tempfile
 import traceback
 
-from tfp_reprior.cli import benchmark, predict, presets, report, sample, tune
+from tfp_reprior.cli import benchmark, figure, predict, presets, report, sample, tune
 from tfp_reprior.version import __version__
 
 _DESCRIPTION = """\
@@ -24,7 +24,7 @@ Exit codes: 0 if all went well; 1 for a mistake in what was asked for; 2 for fla
 exist; 130 after Ctrl-C. TensorFlow's log is left out; TF_CPP_MIN_LOG_LEVEL=0 in the environment
 brings it back."""
 
-_COMMANDS = (sample, tune, predict, report, benchmark, presets)
+_COMMANDS = (sample, tune, predict, report, figure, benchmark, presets)
 
 
 def main(argv=None):

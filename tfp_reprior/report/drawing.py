@@ -1,5 +1,6 @@
 """Drawings as inline SVG, with colors that are variables of the page's style sheet."""
 
+import contextlib
 import hashlib
 import html
 import io
@@ -10,30 +11,41 @@ import numpy as np
 # The palette of Okabe and Ito, which the color-blind can tell apart.
 COLORS = ('#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00', '#56b4e9')
 MUTED = '#56606e'
-_INK, _LINE = '#1b2430', '#dfe3e8'
-_VARIABLES = {_INK: 'ink', MUTED: 'muted', _LINE: 'line'}
+INK, LINE = '#1b2430', '#dfe3e8'
+_VARIABLES = {INK: 'ink', MUTED: 'muted', LINE: 'line'}
 _VARIABLES |= {color: f'c{i}' for i, color in enumerate(COLORS)}
 _STYLE = {
   'svg.fonttype': 'none',  # text stays text, in the font of the page
   'svg.hashsalt': 'tfp_reprior',  # the same plot is the same text
   'font.size': 9,
-  'text.color': _INK,
+  'text.color': INK,
   'axes.labelsize': 9,
-  'axes.labelcolor': _INK,
+  'axes.labelcolor': INK,
   'axes.edgecolor': MUTED,
   'axes.linewidth': 0.7,
   'axes.grid': True,
   'axes.axisbelow': True,
   'axes.spines.top': False,
   'axes.spines.right': False,
-  'grid.color': _LINE,
+  'grid.color': LINE,
   'grid.linewidth': 0.7,
   'xtick.color': MUTED,
   'ytick.color': MUTED,
-  'xtick.labelcolor': _INK,
-  'ytick.labelcolor': _INK,
+  'xtick.labelcolor': INK,
+  'ytick.labelcolor': INK,
   'lines.linewidth': 1.4,
 }
+
+
+@contextlib.contextmanager
+def canvas(width, height):
+  """A context with an empty matplotlib figure in our style, of a size in inches."""
+  try:
+    from matplotlib import figure, style  # kept out of `import tfp_reprior`
+  except ImportError as e:
+    raise ImportError('Drawing needs matplotlib: pip install tfp-reprior[plot]') from e
+  with style.context(['default', _STYLE]):  # whatever the settings of the user
+    yield figure.Figure(figsize=(width, height), layout='constrained')
 
 
 def plot(title, draw_fn, legend, caption, num_rows=1):
@@ -49,14 +61,8 @@ def plot(title, draw_fn, legend, caption, num_rows=1):
   Returns:
     HTML.
   """
-  try:
-    from matplotlib import figure, style  # kept out of `import tfp_reprior`
-  except ImportError as e:
-    raise ImportError('Reports are drawn by matplotlib: pip install tfp-reprior[plot]') from e
-
   buffer = io.StringIO()
-  with style.context(['default', _STYLE]):  # whatever the settings of the user
-    drawing = figure.Figure(figsize=(4.2, 2.7), layout='constrained')
+  with canvas(4.2, 2.7) as drawing:
     axes = drawing.subplots(num_rows, sharex=True, squeeze=False)[:, 0]
     draw_fn(*axes)
     no_metadata = dict.fromkeys(('Creator', 'Date', 'Format', 'Type'))

@@ -1,0 +1,106 @@
+"""Figures as a whole: every smoke run, files, resumption, and numbers that are known."""
+
+import importlib
+import json
+
+import numpy as np
+import pytest
+
+import tfp_reprior as tfr
+from tfp_reprior.figures import linear_map, making, recipes
+
+
+@pytest.fixture(scope='module')
+def out(tmp_path_factory):
+  """A folder that all figures share, because some have pieces in common."""
+  return tmp_path_factory.mktemp('figures')
+
+
+def _folders(out):
+  return [path.name for path in (out / 'pieces').iterdir() if path.is_dir()]
+
+
+def _rows(name, out):
+  tfr.figures.make_figure(name, 'smoke', out, progress=False)
+  return json.loads((out / f'{name}-smoke.json').read_text())['rows']
+
+
+@pytest.mark.parametrize('name', tfr.figures.FIGURES)
+def test_smoke_run_writes_picture_and_numbers(name, out):
+  path = tfr.figures.make_figure(name, 'smoke', out, progress=False)
+  assert path == out / f'{name}-smoke.png'
+  assert path.read_bytes().startswith(b'\x89PNG')
+  assert path.with_suffix('.pdf').read_bytes().startswith(b'%PDF')
+  numbers = json.loads(path.with_suffix('.json').read_text())
+  assert numbers['figure'] == name and numbers['scale'] == 'smoke' and numbers['rows']
+  assert _folders(out) == []  # what runs left is removed
+
+
+@pytest.mark.parametrize('name', tfr.figures.FIGURES)
+@pytest.mark.parametrize('scale', tfr.figures.SCALES)
+def test_every_scale_has_pieces_that_differ(name, scale):
+  family, text = making.FIGURES[name]
+  recipe = importlib.import_module(f'tfp_reprior.figures.{family}').RECIPES[name]
+  pieces = recipe.pieces(scale, {'data': 'digits', 'seed': 1})
+  texts = [json.dumps(p, sort_keys=True) for p in pieces]
+  assert texts and len(set(texts)) == len(texts) and text
+
+
+def test_posterior_of_the_linear_model_is_standard_normal_after_the_map(out):
+  [row] = _rows('linear-map', out)
+  u, v = np.meshgrid(row['axis'], row['axis'])
+  after = row['log_densities']['phi']['posterior']
+  np.testing.assert_allclose(after, -(u**2 + v**2) / 2, atol=1e-10)
+  before = np.array(row['log_densities']['theta']['posterior'])
+  direct = -(u**2 + v**2) / 2 - (0.9 * u + 0.5 * v - 2.0) ** 2 / 0.2
+  np.testing.assert_allclose(before - np.max(before), direct - np.max(direct), atol=1e-10)
+
+
+def test_functions_come_closer_to_the_limit_with_width(out):
+  narrow, wide = _rows('function-convergence', out)
+  errors = [np.max(np.abs(np.subtract(r['stddev'], r['limit_stddev']))) for r in (narrow, wide)]
+  assert errors[1] < 0.5 * errors[0]
+
+
+def test_interrupted_figures_go_on(monkeypatch, tmp_path):
+  computed, interrupts = [], [KeyboardInterrupt]
+
+  def compute(piece, context):
+    context.run_dir.mkdir(exist_ok=True)
+    if piece['i'] == 1 and interrupts:
+      raise interrupts.pop()
+    computed.append(piece['i'])
+    return {'square': piece['i'] ** 2}
+
+  recipe = recipes.Recipe(
+    lambda scale, shared: [{'i': i, **shared} for i in (0, 1)],
+    compute,
+    lambda figure, rows: figure.subplots().plot([row['square'] for row in rows]),
+  )
+  monkeypatch.setitem(making.FIGURES, 'squares', ('linear_map', 'squares'))
+  monkeypatch.setitem(linear_map.RECIPES, 'squares', recipe)
+
+  def make(seed):
+    tfr.figures.make_figure('squares', 'smoke', tmp_path, seed=seed, progress=False)
+
+  with pytest.raises(KeyboardInterrupt):
+    make(seed=1)
+  assert computed == [0] and not list(tmp_path.glob('*.*'))
+  make(seed=1)
+  assert computed == [0, 1] and _folders(tmp_path) == []
+  make(seed=1)
+  assert computed == [0, 1]
+  make(seed=2)
+  assert computed == [0, 1, 0, 1]
+
+
+@pytest.mark.parametrize(
+  'arguments, message',
+  [
+    ({'name': 'ess-depth'}, "`name` must be one of 'linear-map', .*Received: name='ess-depth'"),
+    ({'name': 'linear-map', 'scale': 'huge'}, "'laptop', 'paper'. Received: scale='huge'"),
+  ],
+)
+def test_bad_arguments_are_refused(arguments, message, tmp_path):
+  with pytest.raises(ValueError, match=message):
+    tfr.figures.make_figure(out=tmp_path, **arguments)

@@ -1,0 +1,93 @@
+"""Makes a figure: computes what is missing, draws, writes."""
+
+import hashlib
+import importlib
+import json
+import pathlib
+import shutil
+
+from tfp_reprior.version import __version__
+
+SCALES = ('smoke', 'laptop', 'paper')
+
+# Name: the module that makes it, and what it shows.
+FIGURES = {
+  'linear-map': ('linear_map', 'prior and posterior of a linear model, before and after the map'),
+  'function-convergence': ('function_convergence', 'mapped N(0, I) against the limit of width'),
+  'ess-width': ('mixing', 'effective samples per step against width'),
+  'ess-dataset': ('mixing', 'effective samples per step against the number of data'),
+  'kl-width': ('convergence', 'divergence of the posterior from the prior against width'),
+  'gradient-width': ('convergence', 'distance of gradients from those of N(0, I) against width'),
+}
+
+
+def make_figure(name, scale='laptop', out='figures', data_dir=None, seed=1, progress=True):
+  """Makes a figure, and writes it as `NAME-SCALE.png`, `.pdf` and, its numbers, `.json`.
+
+  What is finished is kept in the folder `pieces` of `out`: the same call goes on after an
+  interruption, and a call after that computes nothing again.
+
+  Args:
+    name: One of `FIGURES`.
+    scale: `'smoke'` for seconds, to see that it runs; `'laptop'` for minutes to an hour on two
+      cores; `'paper'` for the settings of Hron et al. (2022), or those that its theorems are about,
+      which for most figures needs an accelerator.
+    out: Folder to write to; it is made if need be.
+    data_dir: Folder where TensorFlow Datasets prepared CIFAR-10. By default, figures that need data
+      use scikit-learn's digits.
+    seed: Integer, of everything random.
+    progress: Whether to show progress bars.
+
+  Returns:
+    The path of the `.png`.
+
+  #### Examples
+
+  ```python
+  import tfp_reprior as tfr
+
+  path = tfr.figures.make_figure('linear-map', scale='smoke', out='figures', progress=False)
+  ```
+  """
+  import tqdm  # with what follows, kept out of `tfp-reprior figure --help`
+
+  from tfp_reprior.internal import checks, files
+  from tfp_reprior.report import drawing
+
+  checks.one_of('name', name, tuple(FIGURES))
+  checks.one_of('scale', scale, SCALES)
+  family, _ = FIGURES[name]
+  recipe = importlib.import_module(f'tfp_reprior.figures.{family}').RECIPES[name]
+  shared = {'data': 'digits' if data_dir is None else 'cifar10', 'seed': seed}
+  pieces = recipe.pieces(scale, shared)
+  out = pathlib.Path(out)
+  (out / 'pieces').mkdir(parents=True, exist_ok=True)
+  with drawing.canvas(7.2, 2.9) as figure:  # first, because it fails without matplotlib
+    rows = []
+    for piece in tqdm.tqdm(pieces, desc=name, unit='piece', disable=not progress):
+      rows.append({**piece, **_finish(recipe, piece, family, out / 'pieces', data_dir, progress)})
+    recipe.draw(figure, rows)
+    text = json.dumps({'figure': name, 'scale': scale, 'version': __version__, 'rows': rows})
+    path = out / f'{name}-{scale}'
+    files.write_atomically(path.with_suffix('.json'), lambda file: file.write(text.encode()))
+    figure.savefig(path.with_suffix('.pdf'), metadata={'CreationDate': None})
+    figure.savefig(path.with_suffix('.png'), dpi=200)
+  return path.with_suffix('.png')
+
+
+def _finish(recipe, piece, family, folder, data_dir, progress):
+  """The results of a piece: read, if there are any, or computed and kept."""
+  from tfp_reprior.figures import recipes
+  from tfp_reprior.internal import files
+
+  key = json.dumps({'family': family, 'version': __version__, 'piece': piece}, sort_keys=True)
+  digest = hashlib.sha256(key.encode()).hexdigest()[:16]
+  path = folder / f'{family}-{digest}.json'
+  if path.exists():
+    return json.loads(path.read_text())['results']
+  run_dir = folder / f'{family}-{digest}'
+  results = recipe.compute(piece, recipes.Context(data_dir, run_dir, progress))
+  text = json.dumps({'piece': piece, 'results': results})
+  files.write_atomically(path, lambda file: file.write(text.encode()))
+  shutil.rmtree(run_dir, ignore_errors=True)
+  return results

@@ -1,0 +1,84 @@
+"""Effective sample sizes of tuned chains, standard and repriorised."""
+
+import numpy as np
+
+from tfp_reprior.figures import chains, plotting, recipes
+
+_SAMPLERS = {
+  'uncalibrated_standard': plotting.STANDARD,
+  'uncalibrated_langevin': plotting.REPRIORISED,
+}
+_RUN = {
+  'smoke': {'num_results': 20, 'num_burnin_steps': 2, 'thinning': 2, 'step_size': 0.02},
+  'laptop': {
+    'num_results': 2000,
+    'num_burnin_steps': 1000,
+    'thinning': 5,
+    'num_tuning_steps': 200,
+  },
+  'paper': {
+    'num_results': 120_000,
+    'num_burnin_steps': 20_000,
+    'thinning': 25,
+    'num_tuning_steps': 5000,
+  },
+}
+_NUM_TEST = {'smoke': 3, 'laptop': 100, 'paper': 100}
+_SWEEPS = {
+  'ess-width': {
+    'smoke': [(4, 6), (8, 6)],  # width, number of data
+    'laptop': [(w, 256) for w in (32, 64, 128, 256, 512)],
+    'paper': [(w, 256) for w in (32, 64, 128, 384, 512, 768, 1024)],
+  },
+  'ess-dataset': {
+    'smoke': [(8, 6), (8, 12)],
+    'laptop': [(512, n) for n in (16, 32, 64, 128, 256, 512)],
+    'paper': [(512, n) for n in (16, 32, 64, 128, 256, 512, 1024, 2048)],
+  },
+}
+
+
+def _make_pieces(sweep, **problem):
+  def pieces(scale, shared):
+    fixed = {**shared, **problem, 'model': 'fcn', 'num_test': _NUM_TEST[scale]}
+    run = {'num_chains': 1, **_RUN[scale]}
+    return [
+      {**fixed, 'width': width, 'num_train': num_train, 'run': {'sampler': sampler, **run}}
+      for width, num_train in sweep[scale]
+      for sampler in _SAMPLERS
+    ]
+
+  return pieces
+
+
+def _make_draw(key, label):
+  def draw(figure, rows):
+    for ax, name in zip(figure.subplots(1, 2), chains.NAMES, strict=True):
+      everything = []
+      for sampler, style in _SAMPLERS.items():
+        chosen = [row for row in rows if row['run']['sampler'] == sampler]
+        x = [row[key] for row in chosen]
+        low, mean, high = (
+          np.array([row['ess_per_step'][name][which] for row in chosen])
+          for which in ('min', 'mean', 'max')
+        )
+        plotting.curve_with_band(ax, x, mean, low, high, **style)
+        everything += [*low, *high]
+      plotting.log_log(ax, x, everything)
+      ax.set_title(chains.NAMES[name], fontsize=9)
+    figure.axes[0].set_ylabel('effective samples per step')
+    plotting.legend(figure)
+    fixed = f'n = {rows[0]["num_train"]}' if key == 'width' else f'width {rows[0]["width"]}'
+    figure.supxlabel(f'{label} ({plotting.DATA[rows[0]["data"]]}, {fixed})', fontsize=9)
+
+  return draw
+
+
+RECIPES = {
+  'ess-width': recipes.Recipe(
+    _make_pieces(_SWEEPS['ess-width']), chains.compute, _make_draw('width', 'width')
+  ),
+  'ess-dataset': recipes.Recipe(
+    _make_pieces(_SWEEPS['ess-dataset']), chains.compute, _make_draw('num_train', 'number of data')
+  ),
+}

@@ -1,0 +1,38 @@
+"""What a figure is made of."""
+
+import pathlib
+from collections.abc import Callable
+from typing import NamedTuple
+
+
+class Recipe(NamedTuple):
+  """How to make a figure.
+
+  A figure consists of pieces, which are computed one by one, and kept. A piece is a dict of plain
+  numbers and text that says all that its results depend on.
+
+  Attributes:
+    pieces: Function of a scale and of a dict of what all figures share, `data` and `seed`; returns
+      a list of pieces.
+    compute: Function of a piece and a `Context`; returns a dict of numbers, text and lists.
+    draw: Function of a matplotlib figure and a list of rows, each a piece with its results.
+  """
+
+  pieces: Callable
+  compute: Callable
+  draw: Callable
+
+
+class Context(NamedTuple):
+  """What a piece is computed with, and does not depend on.
+
+  Attributes:
+    data_dir: Folder of TensorFlow Datasets, or None.
+    run_dir: Folder for what a piece needs to survive an interruption. It need not exist, and is
+      removed when the piece is finished.
+    progress: Whether to show progress bars.
+  """
+
+  data_dir: str | None
+  run_dir: pathlib.Path
+  progress: bool
