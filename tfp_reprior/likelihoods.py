@@ -11,12 +11,22 @@ import math
 
 import numpy as np
 import tensorflow as tf
+import tensorflow_probability as tfp
 
+from tfp_reprior import noise_prior
 from tfp_reprior.internal import checks
 
 
 class Likelihood(abc.ABC):
-  """What the rest of the package asks of a likelihood."""
+  """What the rest of the package asks of a likelihood.
+
+  A likelihood may have parameters of its own, state parts with prior N(0, 1) beside the weights.
+
+  Attributes:
+    event_shapes: Tuple of the shapes of these parts.
+  """
+
+  event_shapes = ()
 
   @property
   def is_conjugate(self):
@@ -31,6 +41,11 @@ class Likelihood(abc.ABC):
   def to_dict(self):
     """What `from_dict` makes the likelihood from, a dict for JSON."""
     return {'name': type(self).__name__, **self.settings}
+
+  def given(self, parts):
+    """The likelihood, without parameters, that this one is for given `parts` of its own."""
+    del parts  # none
+    return self
 
   @abc.abstractmethod
   def check_targets(self, y, num_outputs, dtype):
@@ -54,7 +69,10 @@ class Likelihood(abc.ABC):
 
   @abc.abstractmethod
   def surrogate(self, targets, num_outputs, dtype):
-    """The Gaussian that stands in: targets `[n, k]`, and the variance of the noise, a float."""
+    """The Gaussian that stands in: targets `[n, k]`, and the variance of the noise, a float.
+
+    The variance is None if it is not known before the parts of the likelihood are.
+    """
 
 
 class Gaussian(Likelihood):
@@ -66,11 +84,33 @@ class Gaussian(Likelihood):
 
   With a noise scale for each output, the map uses their geometric mean.
 
+  If the scale is not known, it may have a prior. Then the state has one more part, a number
+  `u ~ N(0, 1)` of which the scale is a function: `exp(loc + scale * u)` for
+  `tfd.LogNormal(loc, scale)`, and `prior.quantile(Phi(u))` for other priors.
+
   Args:
-    noise_scale: Positive float, the standard deviation of the noise, or `k` of them.
+    noise_scale: Positive float, the standard deviation of the noise, or `k` of them; or its prior,
+      a distribution of `tfp.distributions` over positive numbers, with a quantile.
+
+  #### Examples
+
+  ```python
+  import tensorflow_probability as tfp
+  import tfp_reprior as tfr
+
+  likelihood = tfr.likelihoods.Gaussian(tfp.distributions.LogNormal(-2.0, 1.0))
+  likelihood.given([0.5]).noise_scale  # ==> exp(-1.5)
+  ```
   """
 
   def __init__(self, noise_scale=0.1):
+    self.noise_prior = None
+    if isinstance(noise_scale, dict):  # of `settings`
+      noise_scale = noise_prior.from_dict(noise_scale)
+    if isinstance(noise_scale, tfp.distributions.Distribution):
+      self.noise_prior = noise_prior.NoisePrior(noise_scale)
+      self.noise_scale, self.event_shapes = noise_scale, ((),)
+      return
     scale = np.asarray(checks.positive('noise_scale', noise_scale), np.float64)
     if scale.ndim > 1:
       raise ValueError(
@@ -78,6 +118,13 @@ class Gaussian(Likelihood):
         f'{scale.shape}'
       )
     self.noise_scale = float(scale) if scale.ndim == 0 else scale
+    self.log_noise_scale = np.log(self.noise_scale)
+
+  def given(self, parts):
+    """The same with a known scale, `[*chains]` if the parts `[u]` have chains."""
+    if self.noise_prior is None:
+      return self
+    return _GaussianByChain(self.noise_prior.log_scale(tf.convert_to_tensor(parts[0])))
 
   @property
   def noise_variance(self):
@@ -86,10 +133,12 @@ class Gaussian(Likelihood):
 
   @property
   def is_conjugate(self):
-    return isinstance(self.noise_scale, float)
+    return self.noise_prior is not None or isinstance(self.noise_scale, float)
 
   @property
   def settings(self):
+    if self.noise_prior is not None:
+      return {'noise_scale': self.noise_prior.to_dict()}
     return {'noise_scale': np.asarray(self.noise_scale).tolist()}
 
   def check_targets(self, y, num_outputs, dtype):
@@ -108,17 +157,39 @@ class Gaussian(Likelihood):
   def log_prob(self, outputs, targets):
     outputs, targets = tf.convert_to_tensor(outputs), tf.convert_to_tensor(targets)
     residuals = (targets - outputs) / tf.constant(self.noise_scale, targets.dtype)
-    mean_log_scale = float(np.mean(np.log(self.noise_scale)))
+    mean_log_scale = float(np.mean(self.log_noise_scale))
     log_scale = targets.shape.num_elements() * (mean_log_scale + math.log(2 * math.pi) / 2)
     return -0.5 * tf.reduce_sum(tf.square(residuals), axis=[-2, -1]) - log_scale
 
   def surrogate(self, targets, num_outputs, dtype):
+    if self.noise_prior is not None:
+      return targets, None
     return targets, float(np.exp(np.mean(np.log(self.noise_variance))))
 
   def __repr__(self):
+    if self.noise_prior is not None:
+      return f'Gaussian(noise_scale={self.noise_prior!r})'
     scales = np.atleast_1d(self.noise_scale)
     text = ', '.join(f'{s:g}' for s in scales)
     return f'Gaussian(noise_scale={text if self.is_conjugate else f"[{text}]"})'
+
+
+class _GaussianByChain(Gaussian):
+  """Gaussian noise with a scale for each chain, where its prior is no longer needed.
+
+  Args:
+    log_noise_scale: `[*chains]`.
+  """
+
+  def __init__(self, log_noise_scale):
+    self.noise_prior = None
+    self.log_noise_scale = log_noise_scale
+    self.noise_scale = tf.exp(log_noise_scale)
+
+  def log_prob(self, outputs, targets):
+    squares = tf.reduce_sum(tf.square(targets - outputs), axis=[-2, -1])
+    log_scale = self.log_noise_scale + math.log(2 * math.pi) / 2
+    return -0.5 * squares / self.noise_variance - targets.shape.num_elements() * log_scale
 
 
 class _Surrogate(Likelihood):

@@ -8,7 +8,7 @@ from tfp_reprior import likelihoods
 from tfp_reprior.bijectors import readout_reprior
 from tfp_reprior.internal import checks
 from tfp_reprior.internal import parts as parts_lib
-from tfp_reprior.models import readout_split
+from tfp_reprior.models import extended_split, readout_split
 
 
 class Posterior:
@@ -36,7 +36,10 @@ class Posterior:
     y: Targets: for Gaussian noise `[n, k]`, floating point (`[n]` is taken as `[n, 1]` if the model
       has one output); else as the likelihood says. Inputs and targets are cast to the dtype of the
       model.
-    noise_scale: Positive float, the standard deviation of Gaussian noise, or one for each output.
+    noise_scale: Positive float, the standard deviation of Gaussian noise, or one for each output;
+      or its prior, a distribution of `tfp.distributions`. With a prior the parts are `[*hidden, u,
+      kernel, bias]`, where `u` `[*chains]` has prior N(0, 1) and stands for the noise scale (see
+      `tfp_reprior.likelihoods.Gaussian`), which is `likelihood_given(parts).noise_scale`.
     likelihood: An object of `tfp_reprior.likelihoods`, instead of `noise_scale`.
 
   #### Examples
@@ -54,13 +57,16 @@ class Posterior:
 
   def __init__(self, model, x, y, noise_scale=0.1, likelihood=None):
     is_split = isinstance(model, readout_split.ReadoutSplit)
-    self.split = model if is_split else readout_split.ReadoutSplit(model)
+    split = model if is_split else readout_split.ReadoutSplit(model)
     self.likelihood = likelihoods.Gaussian(noise_scale) if likelihood is None else likelihood
     if not isinstance(self.likelihood, likelihoods.Likelihood):
       raise TypeError(
         '`likelihood` must be one of `tfp_reprior.likelihoods`. Received: '
         f'likelihood={likelihood!r}'
       )
+    split = split.weights if isinstance(split, extended_split.ExtendedSplit) else split
+    extra_shapes = self.likelihood.event_shapes
+    self.split = extended_split.ExtendedSplit(split, extra_shapes) if extra_shapes else split
     self.x = self.check_inputs(x)
     self.y = self.check_targets(y, self.x)
     self.surrogate_targets, self.surrogate_variance = self.likelihood.surrogate(
@@ -83,8 +89,14 @@ class Posterior:
     return sum(_centered_log_normal(p, chain_ndims) for p in parts)
 
   def log_likelihood(self, *parts):
-    """Log-density of the targets given the weights: `[*chains]`."""
-    return self.likelihood.log_prob(self.split.apply(parts, self.x), self.y)
+    """Log-density of the targets given all parts: `[*chains]`."""
+    outputs = self.split.apply(parts, self.x)
+    return self.likelihood_given(parts).log_prob(outputs, self.y)
+
+  def likelihood_given(self, parts):
+    """The likelihood given its own parts, for which all parts or the hidden ones are taken."""
+    end = self.split.num_hidden
+    return self.likelihood.given(parts[end - len(self.likelihood.event_shapes) : end])
 
   def sample_prior(self, sample_shape=(), seed=None):
     """Draws parts from N(0, I): a list of tensors `[*sample_shape, *event_shape]`."""
@@ -113,12 +125,18 @@ class Posterior:
     )
 
   def regularizer(self, value=None):
-    """The number `lam` that a `regularizer` of `reprior` stands for."""
+    """The number `lam` that a `regularizer` of `reprior` stands for.
+
+    If the noise is unknown, a function of the hidden parts instead, which returns `[*chains]`.
+    """
     value = 'noise' if value is None else value
-    if isinstance(value, str):
-      checks.one_of('regularizer', value, ('noise', 'n*noise'))
-      return self.surrogate_variance * (1 if value == 'noise' else self.x.shape[0])
-    return checks.positive('regularizer', value)
+    if not isinstance(value, str):
+      return checks.positive('regularizer', value)
+    checks.one_of('regularizer', value, ('noise', 'n*noise'))
+    factor = 1 if value == 'noise' else self.x.shape[0]
+    if self.surrogate_variance is not None:
+      return factor * self.surrogate_variance
+    return lambda *hidden_parts: factor * self.likelihood_given(hidden_parts).noise_variance
 
   def features_fn(self, *hidden_parts):
     """The readout features of the training inputs: psi `[*chains, n, d]`."""

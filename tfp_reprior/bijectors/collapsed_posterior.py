@@ -20,6 +20,8 @@ class CollapsedPosterior:
   V(hidden)      = 1/2 tr(y.T @ inv(K) @ y) + k/2 log|det(K)|,   K = s2 I_n + psi @ psi.T
   ```
 
+  If the noise is unknown, its coordinate u is one of the hidden parts, and s2 a function of it.
+
   So phi_out is N(0, I) and independent of the hidden parts, the weights theta are not needed to
   evaluate the density, and predictions can average over the readout exactly. The gradient of V
   with respect to psi has a closed form (`tfp_reprior.bijectors.gradients`); there is no
@@ -88,14 +90,14 @@ class CollapsedPosterior:
     """
     if len(hidden_parts) == len(self._split.event_shapes):
       hidden_parts = hidden_parts[: self._split.num_hidden]
-    noise_scale = self.posterior.likelihood.noise_scale
     log_likelihood = (
       self._whole_log_likelihood(hidden_parts)
       if self._num_chunks <= 1
       else self._chunked_log_likelihood(self._split.check_parts(hidden_parts, hidden=True))
     )
     # The determinant of K / s2 becomes that of K.
-    shift = self.posterior.y.shape.num_elements() * math.log(noise_scale)
+    log_noise_scale = self._cast(self.posterior.likelihood_given(hidden_parts).log_noise_scale)
+    shift = self.posterior.y.shape.num_elements() * log_noise_scale
     return tf.cast(log_likelihood - shift, self._split.dtype)
 
   def target_log_prob_fn(self, *phi_parts):
@@ -147,8 +149,11 @@ class CollapsedPosterior:
     n = self.posterior.y.shape[0]
     return 1 if self._chunk_size is None else -(-n // self._chunk_size)
 
-  def _cast(self, tensor):
-    return tf.cast(tensor, self._linalg_dtype)
+  def _cast(self, value):
+    """A tensor or a number in the dtype of the linear algebra."""
+    if tf.is_tensor(value):
+      return tf.cast(value, self._linalg_dtype)
+    return tf.constant(value, self._linalg_dtype)
 
   def _unstack(self, theta_out):
     theta_out = tf.cast(theta_out, self._split.dtype)
@@ -157,7 +162,8 @@ class CollapsedPosterior:
   def _scaled(self, hidden_parts, x, y):
     """Scaled features and targets of some of the data, in the dtype of the linear algebra."""
     psi = self._cast(self._split.embed(hidden_parts, x))
-    return factorization.scale(psi, self._cast(y), self.posterior.likelihood.noise_variance)
+    noise_variance = self._cast(self.posterior.likelihood_given(hidden_parts).noise_variance)
+    return factorization.scale(psi, self._cast(y), noise_variance)
 
   def _factor(self, hidden_parts):
     if self._num_chunks > 1:
@@ -183,9 +189,10 @@ class CollapsedPosterior:
         with tf.GradientTape() as tape:
           tape.watch(hidden_parts)
           a, b = self._scaled(hidden_parts, x, y)
-        residual_squares += gradients.sum_squares(b - tf.matmul(a, mu))
-        cotangent = gradients.cotangent_rows(a, b, mu, matrix)
-        chunk_grads = tape.gradient(a, hidden_parts, output_gradients=cotangent)
+        alpha = b - tf.matmul(a, mu)
+        residual_squares += gradients.sum_squares(alpha)
+        cotangents = [gradients.cotangent_rows(a, b, mu, matrix), -alpha]
+        chunk_grads = tape.gradient([a, b], hidden_parts, output_gradients=cotangents)
         return residual_squares, *(g + c for g, c in zip(grads, chunk_grads, strict=True))
 
       zeros = [tf.zeros_like(h) for h in hidden_parts]

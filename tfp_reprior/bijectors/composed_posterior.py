@@ -43,6 +43,9 @@ class ComposedPosterior:
   def __init__(self, posterior, regularizer=None, space='auto'):
     self.posterior = posterior
     self.regularizer = posterior.regularizer(regularizer)
+    self._regularizer_text = (
+      repr(regularizer or 'noise') if callable(self.regularizer) else f'{self.regularizer:g}'
+    )
     self._space = checks.one_of('space', space, factorization.SPACES)
 
   def target_log_prob_fn(self, *phi_parts):
@@ -58,17 +61,20 @@ class ComposedPosterior:
     """
     posterior, split = self.posterior, self.posterior.split
     phi_parts = split.check_parts(phi_parts)
-    psi = posterior.features_fn(*phi_parts[: split.num_hidden])
-    a, b = factorization.scale(psi, posterior.surrogate_targets, self.regularizer)
+    hidden = phi_parts[: split.num_hidden]
+    psi = posterior.features_fn(*hidden)
+    lam = self.regularizer(*hidden) if callable(self.regularizer) else self.regularizer
+    a, b = factorization.scale(psi, posterior.surrogate_targets, lam)
     phi_out = parts_lib.stack_readout(phi_parts[split.num_hidden :])
     space = factorization.choose_space(psi, self._space)
     theta_out, log_det = gradients.map_and_log_det(a, b, phi_out, space)
-    log_likelihood = posterior.likelihood.log_prob(tf.matmul(psi, theta_out), posterior.y)
+    likelihood = posterior.likelihood_given(hidden)
+    log_likelihood = likelihood.log_prob(tf.matmul(psi, theta_out), posterior.y)
     change = tf.reduce_sum((theta_out - phi_out) * (theta_out + phi_out), axis=[-2, -1])
     return log_likelihood + split.num_outputs * log_det - 0.5 * change
 
   def __repr__(self):
     return (
-      f'ComposedPosterior({self.posterior!r}, regularizer={self.regularizer:g}, '
+      f'ComposedPosterior({self.posterior!r}, regularizer={self._regularizer_text}, '
       f'space={self._space!r})'
     )

@@ -50,7 +50,7 @@ def factorize(psi, targets, regularizer, space='auto'):
   Args:
     psi: Features `[..., n, d]`.
     targets: y `[n, k]`.
-    regularizer: Positive scalar `lam`.
+    regularizer: Positive `lam`, a scalar or `[...]`.
     space: `'feature'`, `'data'`, or `'auto'` for the smaller of the two factors.
 
   Returns:
@@ -63,9 +63,11 @@ def factorize(psi, targets, regularizer, space='auto'):
 def scale(psi, targets, regularizer):
   """`a = psi / sqrt(lam)` `[..., n, d]`, `b = y / sqrt(lam)` `[..., n, k]`."""
   factor = tf.math.rsqrt(tf.convert_to_tensor(regularizer, psi.dtype))
+  if factor.shape.rank:
+    factor = factor[..., tf.newaxis, tf.newaxis]
   a, b = factor * psi, factor * targets
   if a.shape.rank > 2:
-    b = tf.broadcast_to(b, tf.concat([tf.shape(a)[:-2], tf.shape(b)], axis=0))
+    b = tf.broadcast_to(b, tf.concat([tf.shape(a)[:-2], tf.shape(targets)], axis=0))
   return a, b
 
 

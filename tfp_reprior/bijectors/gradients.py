@@ -16,22 +16,22 @@ def marginal_log_likelihood(a, b, space):
   The gradient, with `G = I_d + a.T @ a`, `mu = inv(G) @ a.T @ b`, `alpha = inv(K) @ b`:
 
   ```none
-  feature space   d/da = b @ mu.T - a @ (mu @ mu.T + k inv(G))
+  feature space   d/da = b @ mu.T - a @ (mu @ mu.T + k inv(G)),   alpha = b - a @ mu
   data space      d/da = (alpha @ alpha.T - k inv(K)) @ a
+  both            d/db = -alpha
   ```
 
   Args:
     a: Scaled features `[..., n, d]`.
-    b: Scaled targets `[..., n, k]`, constant: no gradient flows to them.
+    b: Scaled targets `[..., n, k]`.
     space: `'feature'` or `'data'`.
 
   Returns:
     `[...]`.
   """
-  b = tf.stop_gradient(b)
 
   @tf.custom_gradient
-  def value(a):
+  def value(a, b):
     factor = factorization.make_factor(a, b, space)
     k = tf.cast(tf.shape(b)[-1], b.dtype)
     if space == 'data':
@@ -39,23 +39,26 @@ def marginal_log_likelihood(a, b, space):
 
       def gradient():
         alpha = tf.linalg.triangular_solve(factor.chol, factor.shift, adjoint=True)
-        return tf.matmul(tf.matmul(alpha, alpha, transpose_b=True) - k * inverse(factor.chol), a)
+        outer = tf.matmul(alpha, alpha, transpose_b=True)
+        return tf.matmul(outer - k * inverse(factor.chol), a), -alpha
 
     else:
       mu = factor.mean()
       # Not |b|^2 - |inv(C) @ a.T @ b|^2, which is the same but cancels. The sum below is the
       # minimum over mu: an error of mu enters squared.
-      squares = sum_squares(b - tf.matmul(a, mu)) + sum_squares(mu)
+      alpha = b - tf.matmul(a, mu)
+      squares = sum_squares(alpha) + sum_squares(mu)
 
       def gradient():
-        return cotangent_rows(a, b, mu, precision_matrix(factor.chol, mu))
+        return cotangent_rows(a, b, mu, precision_matrix(factor.chol, mu)), -alpha
 
     def backward(upstream):
-      return upstream[..., tf.newaxis, tf.newaxis] * once_differentiable(gradient())
+      upstream = upstream[..., tf.newaxis, tf.newaxis]
+      return [upstream * once_differentiable(bar) for bar in gradient()]
 
     return -0.5 * squares + k * factor.log_det(), backward
 
-  return value(a)
+  return value(a, b)
 
 
 def precision_matrix(chol, mu):

@@ -71,7 +71,8 @@ class ReadoutReprior(tfp.bijectors.Bijector):
     features_fn: Callable, `features_fn(*hidden_parts) -> psi` `[*chains, n, d]`. If there is a
       readout bias, the last column of psi multiplies it.
     targets: y, floating point `[n, k]`.
-    regularizer: Positive scalar `lam`.
+    regularizer: Positive scalar `lam`; or a callable, `regularizer(*hidden_parts) -> lam`
+      `[*chains]`.
     event_ndims: List of integers, the ranks of all parts without chain dimensions: those of the
       hidden parts, then 2 for the readout kernel, then 1 if there is a readout bias.
     space: `'feature'`, `'data'`, or `'auto'` for the smaller of n and d.
@@ -124,7 +125,9 @@ class ReadoutReprior(tfp.bijectors.Bijector):
           '`targets` must be floating point of shape [n, k]. Received: targets of dtype '
           f'{targets.dtype.name} and shape {tuple(targets.shape)}'
         )
-      checks.positive('regularizer', regularizer)
+      if not callable(regularizer):
+        checks.positive('regularizer', regularizer)
+        regularizer = tf.convert_to_tensor(regularizer, targets.dtype, name='regularizer')
       event_ndims = list(event_ndims)
       if event_ndims[-1:] != [2] and event_ndims[-2:] != [2, 1]:
         raise ValueError(
@@ -133,7 +136,7 @@ class ReadoutReprior(tfp.bijectors.Bijector):
         )
       self._features_fn = features_fn
       self._targets = targets
-      self._regularizer = tf.convert_to_tensor(regularizer, targets.dtype, name='regularizer')
+      self._regularizer = regularizer
       self._space = checks.one_of('space', space, factorization.SPACES)
       self._has_bias = event_ndims[-1] == 1
       self._num_hidden = len(event_ndims) - 1 - self._has_bias
@@ -153,7 +156,7 @@ class ReadoutReprior(tfp.bijectors.Bijector):
 
   @property
   def regularizer(self):
-    """The scalar `lam`."""
+    """The scalar `lam`, or the function that it is."""
     return self._regularizer
 
   @property
@@ -213,7 +216,8 @@ class ReadoutReprior(tfp.bijectors.Bijector):
     self._check_features(psi)
     if self.validate_args:
       psi = tf.debugging.check_numerics(psi, 'The features `psi` must be finite.')
-    factor = factorization.factorize(psi, self._targets, self._regularizer, self._space)
+    lam = self._regularizer(*hidden) if callable(self._regularizer) else self._regularizer
+    factor = factorization.factorize(psi, self._targets, lam, self._space)
     if graph is not None:
       self._latest = _Evaluation(hidden, graph, factor)
     return factor
@@ -232,7 +236,7 @@ class ReadoutReprior(tfp.bijectors.Bijector):
       )
 
   def _parameter_control_dependencies(self, is_init):
-    if not self.validate_args or not is_init:
+    if not self.validate_args or not is_init or callable(self._regularizer):
       return []
     return [
       tf.debugging.assert_positive(self._regularizer, message='`regularizer` must be positive.')
@@ -240,7 +244,7 @@ class ReadoutReprior(tfp.bijectors.Bijector):
 
   def __repr__(self):
     n, k = self._targets.shape
-    lam = checks.static_value(self._regularizer)
+    lam = None if callable(self._regularizer) else checks.static_value(self._regularizer)
     lam = f'{lam:g}' if lam is not None else '?'
     return (
       f"tfr.ReadoutReprior('{self.name}', n={n}, k={k}, regularizer={lam}, "

@@ -5,7 +5,12 @@ from collections.abc import Callable
 
 from tfp_reprior.bijectors import collapsed_posterior, composed_posterior
 from tfp_reprior.internal import checks
-from tfp_reprior.mcmc import crank_nicolson, rotation_langevin, underdamped_langevin
+from tfp_reprior.mcmc import (
+  crank_nicolson,
+  noise_coordinate,
+  rotation_langevin,
+  underdamped_langevin,
+)
 
 NAMES = (
   'auto',
@@ -61,7 +66,8 @@ def make_sampler(posterior, name='auto', over_dispersion=1.0, regularizer=None):
   """Makes a sampler for a posterior.
 
   All start from the same weights: the image of draws from N(0, I) under the repriorisation, which
-  for wide networks are close to draws from the posterior.
+  for wide networks are close to draws from the posterior. If the noise is unknown, all move in a
+  standardized coordinate of it (see `tfp_reprior.mcmc.noise_coordinate`).
 
   Args:
     posterior: A `tfp_reprior.Posterior`.
@@ -97,6 +103,11 @@ def make_sampler(posterior, name='auto', over_dispersion=1.0, regularizer=None):
     density = collapsed_posterior.CollapsedPosterior(posterior)
   else:
     density = composed_posterior.ComposedPosterior(posterior, regularizer)
+  to_parts = to_state = list
+  if posterior.likelihood.event_shapes:
+    coordinate = noise_coordinate.NoiseCoordinate(posterior)
+    density = coordinate.standardized(density)
+    to_parts, to_state = coordinate.forward, coordinate.inverse
   num_moving_parts = len(posterior.split.event_shapes)
   if kind == 'rotation' and is_collapsible:
     num_moving_parts = posterior.split.num_hidden  # the likelihood does not depend on the others
@@ -111,14 +122,14 @@ def make_sampler(posterior, name='auto', over_dispersion=1.0, regularizer=None):
 
   def start_fn(num_chains, seed):
     phi = [over_dispersion * p for p in posterior.sample_prior(num_chains, seed)]
-    return reprior.forward(phi) if kind == 'standard' else phi
+    return to_state(reprior.forward(to_parts(phi))) if kind == 'standard' else phi
 
   return Sampler(
     name=name,
     posterior=posterior,
     kernel_fn=kernel_fn,
     start_fn=start_fn,
-    theta_fn=(lambda theta: list(theta)) if kind == 'standard' else reprior.forward,
+    theta_fn=to_parts if kind == 'standard' else (lambda phi: reprior.forward(to_parts(phi))),
     regularizer=regularizer if isinstance(regularizer, str) else float(regularizer),
     num_moving_parts=num_moving_parts,
     has_damping=kind != 'crank_nicolson',

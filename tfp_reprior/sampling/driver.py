@@ -336,6 +336,11 @@ def sample_posterior(
       'use the kernels of `tfp_reprior.mcmc`. Received: '
       f'likelihood={posterior.likelihood!r}'
     )
+  if posterior.likelihood.event_shapes:
+    raise ValueError(
+      'sample_posterior needs noise of known scale; with a prior on it use `tfp_reprior.mcmc`. '
+      f'Received: likelihood={posterior.likelihood!r}'
+    )
   driver = Driver(
     posterior,
     settings_lib.Settings(**settings),

@@ -1,0 +1,48 @@
+"""A split with further parts is the split of the weights, with parts in between."""
+
+import numpy as np
+import pytest
+
+import tfp_reprior as tfr
+from tfp_reprior.models import extended_split
+
+
+def _splits():
+  split = tfr.models.ReadoutSplit(tfr.models.fcn((3,), 2, width=4, depth=1, dtype='float64'))
+  return split, extended_split.ExtendedSplit(split, [(), (5,)])
+
+
+def test_further_parts_stand_before_the_readout():
+  split, extended = _splits()
+  assert split.event_shapes == [(3, 4), (4,), (4, 2), (2,)] and split.num_hidden == 2
+  assert extended.event_shapes == [(3, 4), (4,), (), (5,), (4, 2), (2,)]
+  assert extended.num_hidden == 4 and extended.num_parameters == split.num_parameters + 6
+  assert extended.event_ndims == [2, 1, 0, 1, 2, 1]
+  assert extended.weights is split
+
+
+@pytest.mark.parametrize('chains', [(), (3,)])
+def test_outputs_are_those_of_the_weights(chains):
+  split, extended = _splits()
+  x = np.random.default_rng(1).normal(size=(5, 3))
+  parts = extended.sample_prior(chains, seed=1)
+  assert [p.shape for p in parts] == [(*chains, *s) for s in extended.event_shapes]
+  weights = parts[:2] + parts[4:]
+  np.testing.assert_array_equal(extended.embed(parts[:4], x), split.embed(weights[:2], x))
+  np.testing.assert_array_equal(extended.apply(parts, x), split.apply(weights, x))
+
+
+def test_a_draw_is_assigned_without_the_further_parts():
+  _, extended = _splits()
+  parts = extended.sample_prior(seed=1)
+  extended.assign(parts)
+  current = extended.current_parts()
+  for i, (part, now) in enumerate(zip(parts, current, strict=True)):
+    np.testing.assert_array_equal(now, np.zeros(part.shape) if i in (2, 3) else part)
+
+
+def test_parts_are_checked_with_the_further_ones():
+  _, extended = _splits()
+  parts = extended.sample_prior(seed=1)
+  with pytest.raises(ValueError, match='`parts` must be a list of 6 tensors .*Received: 4 parts'):
+    extended.apply(parts[:2] + parts[4:], np.ones([5, 3]))
