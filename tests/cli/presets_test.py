@@ -1,13 +1,14 @@
 """Presets: flags that exist, models that can be built, and flags that go before them."""
 
 import pathlib
+import re
 import shlex
 
 import numpy as np
 import pytest
 
 import tfp_reprior as tfr
-from tfp_reprior.cli import flags, main, networks, presets
+from tfp_reprior.cli import flags, likelihood, main, networks, presets
 
 TESTDATA = f'--data_dir={pathlib.Path(__file__).parents[2] / "testdata"}'
 FULL = [name for name in presets.PRESETS if not name.endswith('-small')]
@@ -35,6 +36,14 @@ def test_a_preset_is_the_command_that_it_stands_for(name):
   assert presets.PRESETS[name].flags.items() <= args.items()
 
 
+def _num_parameters(model, width):
+  """By hand, for images of 32 x 32 x 3 and 10 classes."""
+  if model == 'fcn':
+    return (3072 + 1) * width + 2 * (width + 1) * width + (width + 1) * 10
+  stages = [6 * 1, 2 + 5 * 4 + 2, 8 + 5 * 16 + 8]  # with the convolutions of skips, times 9 width^2
+  return 27 * width + 9 * sum(stages) * width**2 + (4 * width + 1) * 10
+
+
 @every_preset
 def test_a_preset_builds_its_model_and_posterior(name):
   args = _sample(name)
@@ -42,11 +51,14 @@ def test_a_preset_builds_its_model_and_posterior(name):
   x = rng.normal(size=(4, 32, 32, 3)).astype(np.float32)
   y = tfr.data.centered_one_hot([0, 3, 9, 3], 10)
   model = networks.make(args, tfr.data.Dataset(x, y, x, y))
-  posterior = tfr.Posterior(model, x, y, args.noise_scale)
-  width = args.width
-  assert posterior.split.num_features == width + 1 and posterior.split.num_outputs == 10
-  num_hidden = (3072 + 1) * width + 2 * (width + 1) * width
-  assert posterior.split.num_parameters == num_hidden + (width + 1) * 10
+  chosen = likelihood.make(args)
+  preparation = tfr.data.Preparation(class_names=tuple('0123456789'))
+  targets = likelihood.targets(chosen, preparation, y)
+  posterior = tfr.Posterior(model, x, targets, likelihood=chosen)
+  posterior.reprior(args.regularizer)
+  assert posterior.split.num_parameters == _num_parameters(args.model, args.width)
+  num_features = args.width * (4 if args.model == 'wide_resnet' else 1) + 1
+  assert posterior.split.num_features == num_features and posterior.split.num_outputs == 10
 
 
 @pytest.mark.parametrize('name', FULL)
@@ -55,7 +67,11 @@ def test_full_presets_are_those_of_the_paper(name):
   assert args.data == 'cifar10' and args.noise_scale == 0.1 and args.activation == 'gelu'
   assert args.num_results * args.thinning == 3_000_000 and args.num_burnin_steps == 20_000
   assert args.sampler == 'uncalibrated_langevin' and args.step_size is None
-  assert (args.model, args.depth, args.thinning) == ('fcn', 3, 25)
+  is_resnet, is_categorical = (name.startswith(x) for x in ('wide-resnet', 'categorical'))
+  assert args.model == ('wide_resnet' if is_resnet else 'fcn')
+  assert (args.depth, args.thinning) == ((20, 100) if is_resnet else (3, 25))
+  assert args.regularizer == ('n*noise' if is_resnet else None)
+  assert args.likelihood == ('categorical' if is_categorical else 'gaussian')
 
 
 def test_widths_and_data_sizes_are_in_the_names():
@@ -66,13 +82,19 @@ def test_widths_and_data_sizes_are_in_the_names():
     )
     assert _sample(f'fcn-width-{width}-small').width == width
   for size in (1024, 10240, 40960):
-    args = _sample(f'fcn-data-size-{size}')
-    assert (args.num_train, args.width) == (size, 512)
+    fcn, resnet = _sample(f'fcn-data-size-{size}'), _sample(f'wide-resnet-{size}')
+    assert (fcn.num_train, fcn.width) == (size, 512)
+    assert (resnet.num_train, resnet.width) == (size, 128)
+  for width in (32, 64, 128, 256):
+    assert _sample(f'categorical-width-{width}').width == width
 
 
-def test_names_of_small_presets_begin_with_those_of_full_ones():
-  for small in set(presets.PRESETS) - set(FULL):
-    assert small.removesuffix('-small') in FULL
+def test_every_kind_of_preset_has_a_small_one():
+  kinds, small_kinds = (
+    {re.sub(r'(-\d+)?(-small)?$', '', name) for name in names}
+    for names in (FULL, set(presets.PRESETS) - set(FULL))
+  )
+  assert kinds == small_kinds == {'fcn-width', 'fcn-data-size', 'categorical-width', 'wide-resnet'}
 
 
 def test_explicit_flags_go_before_a_preset():

@@ -12,8 +12,9 @@ shows the flags of one of them. Flags that are given beside --preset go before t
 
 The full ones are the settings of Hron et al. (2022) on CIFAR-10: data, network, noise, Langevin
 dynamics without accept / reject, and 3 million steps after 20,000 of burn-in, which are meant for
-accelerators. Numbers of chains and of test data are ours. Those that end in -small run on two CPU
-cores in minutes: fewer data or a narrower network, fewer steps, and the default sampler.
+accelerators. Numbers of chains and of test data are ours, and so is that of training data with the
+categorical likelihood. Those that end in -small are for two CPU cores: fewer data or a narrower
+network, fewer steps, and the default sampler.
 
 examples:
   tfp-reprior presets fcn-width-1024
@@ -23,7 +24,9 @@ examples:
 _NUM_STEPS, _NUM_BURNIN_STEPS = 3_000_000, 20_000
 _WIDTHS = (32, 64, 128, 384, 512, 768, 1024)
 _SIZES = (64, 256, 1024, 10_240, 40_960)
-_SMALL_SIZES = (64, 256, 1024)
+_LARGEST_SMALL_SIZE = 1024
+_CATEGORICAL_WIDTHS = (32, 64, 128, 256)
+_WIDE_RESNET_SIZES = (1024, 10_240, 40_960)
 
 
 class Preset(NamedTuple):
@@ -38,7 +41,7 @@ class Preset(NamedTuple):
   flags: dict
 
 
-def _full(summary, thinning, **flags):
+def _full(summary, thinning=25, **flags):
   """Settings of the paper."""
   run = {
     'sampler': 'uncalibrated_langevin',
@@ -46,47 +49,62 @@ def _full(summary, thinning, **flags):
     'thinning': thinning,
     'num_burnin_steps': _NUM_BURNIN_STEPS,
   }
-  fixed = {'data': 'cifar10', 'num_test': 256, 'noise_scale': 0.1}
-  return Preset(summary, {**fixed, **flags, **run})
+  return Preset(summary, {'data': 'cifar10', 'num_test': 256, **flags, **run})
 
 
 def _small(summary, **flags):
   """The same for two CPU cores."""
   run = {'num_chains': 2, 'num_results': 300, 'thinning': 10, 'num_tuning_steps': 100}
-  fixed = {'data': 'cifar10', 'num_test': 200, 'noise_scale': 0.1}
-  return Preset(summary, {**fixed, **flags, **run})
+  return Preset(summary, {'data': 'cifar10', 'num_test': 200, **run, **flags})
 
 
 def _fcn(width, num_train):
-  return {'num_train': num_train, 'model': 'fcn', 'width': width, 'depth': 3, 'activation': 'gelu'}
+  model = {'model': 'fcn', 'width': width, 'depth': 3, 'activation': 'gelu'}
+  return {'num_train': num_train, **model, 'noise_scale': 0.1}
 
 
-PRESETS = {
-  **{
-    f'fcn-width-{width}': _full(
-      f'fully connected, width {width}, 256 images', 25, **_fcn(width, 256)
+def _categorical(width, num_train):
+  flags = _fcn(width, num_train)
+  del flags['noise_scale']
+  return {**flags, 'likelihood': 'categorical'}
+
+
+def _wide_resnet(width, num_train):
+  model = {'model': 'wide_resnet', 'width': width, 'depth': 20, 'activation': 'gelu'}
+  return {'num_train': num_train, **model, 'noise_scale': 0.1, 'regularizer': 'n*noise'}
+
+
+def _make_presets():
+  presets = {}
+  for width in _WIDTHS:
+    text = f'fully connected, width {width}'
+    presets[f'fcn-width-{width}'] = _full(f'{text}, 256 images', **_fcn(width, 256))
+    presets[f'fcn-width-{width}-small'] = _small(f'{text}, 64 images', **_fcn(width, 64))
+  for size in _SIZES:
+    text = f'{size} images, fully connected'
+    presets[f'fcn-data-size-{size}'] = _full(f'{text}, width 512', **_fcn(512, size))
+    if size <= _LARGEST_SMALL_SIZE:
+      presets[f'fcn-data-size-{size}-small'] = _small(f'{text}, width 128', **_fcn(128, size))
+  for width in _CATEGORICAL_WIDTHS:
+    text = f'categorical likelihood, fully connected, width {width}'
+    name = f'categorical-width-{width}'
+    presets[name] = _full(f'{text}, 256 images', **_categorical(width, 256))
+    presets[f'{name}-small'] = _small(f'{text}, 64 images', **_categorical(width, 64))
+  for size in _WIDE_RESNET_SIZES:
+    presets[f'wide-resnet-{size}'] = _full(
+      f'Wide ResNet-20, width 128, {size} images, regularizer n*noise',
+      thinning=100,
+      **_wide_resnet(128, size),
     )
-    for width in _WIDTHS
-  },
-  **{
-    f'fcn-width-{width}-small': _small(
-      f'fully connected, width {width}, 64 images', **_fcn(width, 64)
-    )
-    for width in _WIDTHS
-  },
-  **{
-    f'fcn-data-size-{size}': _full(
-      f'fully connected, width 512, {size} images', 25, **_fcn(512, size)
-    )
-    for size in _SIZES
-  },
-  **{
-    f'fcn-data-size-{size}-small': _small(
-      f'fully connected, width 128, {size} images', **_fcn(128, size)
-    )
-    for size in _SMALL_SIZES
-  },
-}
+  presets['wide-resnet-small'] = _small(
+    'Wide ResNet-20, width 16, 128 images, regularizer n*noise',
+    **_wide_resnet(16, 128),
+    **{'num_results': 100, 'thinning': 2, 'max_tuning_seconds': 300},
+  )
+  return presets
+
+
+PRESETS = _make_presets()
 
 
 def check(name):
