@@ -11,7 +11,7 @@ from toys import functional
 import tfp_reprior as tfr
 
 NTKDense, ReadoutSplit = tfr.layers.NTKDense, tfr.models.ReadoutSplit
-Dense, Input = keras.layers.Dense, keras.Input
+Dense, Flatten, Input = keras.layers.Dense, keras.layers.Flatten, keras.Input
 X = np.ones([5, 3], np.float32)
 
 
@@ -104,6 +104,18 @@ NOT_SPLIT = {
   'layer normalization': (
     lambda: functional((3,), keras.layers.LayerNormalization(name='bad'), Dense(2)),
     'Received: bad/gamma of shape (3,) in a layer of type LayerNormalization',
+  ),
+  'embedding': (
+    lambda: functional((3,), keras.layers.Embedding(7, 4, name='bad'), Flatten(), Dense(2)),
+    'Received: bad/embeddings of shape (7, 4) in a layer of type Embedding',
+  ),
+  'einsum': (
+    lambda: functional((3,), keras.layers.EinsumDense('ab,bc->ac', 4, name='bad'), Dense(2)),
+    'Received: bad/kernel of shape (3, 4) in a layer of type EinsumDense',
+  ),
+  'recurrent layer': (
+    lambda: functional((5, 3), keras.layers.LSTM(4), Dense(2)),
+    'of type LSTMCell with non-trainable variables',
   ),
   'mixed precision': (
     lambda: functional((3,), Dense(4, dtype='mixed_float16'), Dense(2, dtype='mixed_float16')),
