@@ -1,4 +1,4 @@
-"""Different samplers, the same posterior: long runs on a small network."""
+"""Different samplers, the same posterior: long runs on small networks."""
 
 import numpy as np
 import pytest
@@ -23,11 +23,13 @@ KERNELS = {  # sampler whose coordinates are used, and settings
 }
 
 
-def _chain_moments(name):
-  """Mean of outputs and of their squares for each chain, `[c, 6]`; chains are independent."""
-  posterior = toys.tiny_posterior(n=6, width=8, outputs=1)
+def _chain_moments(name, posterior, regularizer=None):
+  """Mean and mean square of predictions for each chain, `[c, 2 * m * k]`; chains are independent.
+
+  Predictions are outputs with Gaussian noise, and probabilities for classes.
+  """
   coordinates, step_size, damping = KERNELS[name]
-  sampler = tfr.mcmc.make_sampler(posterior, coordinates)
+  sampler = tfr.mcmc.make_sampler(posterior, coordinates, regularizer=regularizer)
   if name == 'elliptical_slice':
     shapes = [(NUM_CHAINS, *s) for s in posterior.split.event_shapes]
     kernel = tfp.experimental.mcmc.EllipticalSliceSampler(
@@ -38,10 +40,11 @@ def _chain_moments(name):
     kernel = tfp.mcmc.NoUTurnSampler(posterior.target_log_prob_fn, step_size, max_tree_depth=5)
   else:
     kernel = sampler.kernel_fn(step_size, damping)
-  x_new = np.random.default_rng(9).normal(size=(3, 3))
+  x_new = np.random.default_rng(9).normal(size=(3, posterior.x.shape[1]))
 
   def trace_fn(state, _):
-    return {'f': posterior.split.apply(sampler.theta_fn(state), x_new)[..., 0]}
+    outputs = posterior.split.apply(sampler.theta_fn(state), x_new)
+    return {'prediction': tf.reshape(posterior.likelihood.mean(outputs), [NUM_CHAINS, -1])}
 
   trace, _ = runner.run_chains(
     kernel,
@@ -51,22 +54,73 @@ def _chain_moments(name):
     thinning=1 if name == 'nuts' else 4,
     seed=2,
   )
-  outputs = trace['f'][len(trace['f']) // 5 :]  # [s, c, 3]
-  return np.concatenate([outputs.mean(axis=0), (outputs**2).mean(axis=0)], axis=-1)
+  predictions = trace['prediction'][len(trace['prediction']) // 5 :]  # [s, c, m * k]
+  return np.concatenate([predictions.mean(axis=0), (predictions**2).mean(axis=0)], axis=-1)
+
+
+def _p_value(moments, reference, size):
+  """Two-sample z-test, Bonferroni.
+
+  At a p-value of 1e-6 it sees differences of ten standard errors, which must be less than `size`.
+  """
+  error = np.sqrt((moments.var(0, ddof=1) + reference.var(0, ddof=1)) / NUM_CHAINS)
+  assert np.all(10 * error < size), 'the chains must be long enough to see a difference'
+  z = np.abs(moments.mean(0) - reference.mean(0)) / error
+  return len(z) * 2 * scipy.stats.norm.sf(np.max(z))
+
+
+def _gaussian():
+  return toys.tiny_posterior(n=6, width=8, outputs=1)
+
+
+def _categorical():
+  x = np.linspace(-1, 1, 6)[:, np.newaxis]
+  model = tfr.models.fcn((1,), 3, width=3, depth=1, dtype='float64')
+  labels = np.array([0, 0, 1, 1, 2, 1])
+  return tfr.Posterior(model, x, labels, likelihood=tfr.likelihoods.Categorical())
 
 
 @pytest.fixture(scope='module')
 def reference():
-  return _chain_moments('langevin')
+  return _chain_moments('langevin', _gaussian())
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize('name', [name for name in KERNELS if name != 'langevin'])
 def test_posterior_moments_of_predictions_agree(name, reference):
-  # A two-sample z-test of six moments, Bonferroni, false-alarm rate 1e-6; it sees differences of
-  # ten standard errors, which must be small against the moments' own size of about one.
-  moments = _chain_moments(name)
-  error = np.sqrt((moments.var(0, ddof=1) + reference.var(0, ddof=1)) / NUM_CHAINS)
-  z = np.abs(moments.mean(0) - reference.mean(0)) / error
-  assert np.all(10 * error < 0.5), 'the chains must be long enough to see a difference'
-  assert 6 * 2 * scipy.stats.norm.sf(np.max(z)) > stats.FALSE_ALARM
+  # Against the moments' own size of about one. The false-alarm rate is 1e-6.
+  assert _p_value(_chain_moments(name, _gaussian()), reference, size=0.5) > stats.FALSE_ALARM
+
+
+@pytest.fixture(scope='module')
+def nuts_of_classes():
+  return _chain_moments('nuts', _categorical())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+  ('name', 'regularizer'),
+  [('rotation', None), ('rotation', 'n*noise'), ('langevin', None), ('crank_nicolson', 1.0)],
+)
+def test_posterior_moments_of_class_probabilities_are_those_of_nuts(
+  name, regularizer, nuts_of_classes
+):
+  # NUTS knows neither the map nor its surrogate. Differences of 0.1 in a probability are seen.
+  moments = _chain_moments(name, _categorical(), regularizer)
+  assert _p_value(moments, nuts_of_classes, size=0.1) > stats.FALSE_ALARM
+
+
+class _Surrogate(tfr.likelihoods.Categorical):
+  """Takes the Gaussian that stands in for the likelihood itself."""
+
+  def log_prob(self, outputs, targets):
+    z, variance = self.surrogate(targets, outputs.shape[-1], outputs.dtype)
+    return -0.5 * tf.reduce_sum(tf.square(outputs - z), axis=[-2, -1]) / variance
+
+
+@pytest.mark.slow
+def test_the_posterior_of_the_surrogate_would_not_pass(nuts_of_classes):
+  exact = _categorical()
+  posterior = tfr.Posterior(exact.split, exact.x, exact.y, likelihood=_Surrogate())
+  moments = _chain_moments('rotation', posterior)
+  assert _p_value(moments, nuts_of_classes, size=0.1) < stats.FALSE_ALARM

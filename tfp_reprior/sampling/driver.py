@@ -309,19 +309,6 @@ def sample_posterior(
     model, x, np.sin(3 * x), num_results=20, num_chains=2, num_tuning_steps=20, progress=False
   )
   prediction = result.predict(x)  # .mean, .stddev, .quantile(0.9), .sample(5)
-
-  # Classes, by a softmax of the outputs.
-  result = tfr.sample_posterior(
-    tfr.models.fcn((1,), num_outputs=3, width=32),
-    x,
-    np.arange(20) % 3,
-    likelihood=tfr.likelihoods.Categorical(),
-    num_results=20,
-    num_chains=2,
-    step_size=0.1,
-    progress=False,
-  )
-  result.predict(x).class_probabilities.shape  # ==> [20, 3]
   ```
   """
   unknown = set(settings) - {f.name for f in dataclasses.fields(settings_lib.Settings)}
