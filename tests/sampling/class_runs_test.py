@@ -130,17 +130,18 @@ def test_settings_of_the_surrogate_survive(tmp_path):
     sampling_runs.sample(**sampling_runs.categorical(), run_dir=tmp_path)
 
 
-def test_the_regularizer_reaches_the_map():
-  results = [
-    sampling_runs.sample(**sampling_runs.categorical(), regularizer=regularizer, num_results=2)
-    for regularizer in (None, 'noise', 3.0, 'n*noise')
-  ]
-  assert [r.settings['regularizer'] for r in results] == ['noise', 'noise', 3.0, 'n*noise']
-  traces = [r.trace['theta'] for r in results]
-  np.testing.assert_array_equal(traces[0], traces[1])
+def test_the_regularizer_reaches_the_map(tmp_path):
+  arguments = {**sampling_runs.categorical(), 'num_results': 1, 'num_burnin_steps': 0}
+  default = sampling_runs.sample(**arguments)
   # The variance of the surrogate is the number of classes.
-  np.testing.assert_allclose(traces[2], traces[0], rtol=1e-4, atol=1e-4)
-  assert not np.allclose(traces[3], traces[0], atol=0.01)
+  same = sampling_runs.sample(**arguments, regularizer=3, run_dir=tmp_path)
+  other = sampling_runs.sample(**arguments, regularizer='n*noise')
+  settings = [r.settings['regularizer'] for r in (default, same, other)]
+  assert settings == ['noise', 3.0, 'n*noise']
+  np.testing.assert_allclose(same.trace['theta'], default.trace['theta'], rtol=1e-4, atol=1e-4)
+  assert not np.allclose(other.trace['theta'], default.trace['theta'], atol=0.01)
+  with pytest.raises(ValueError, match="regularizer was 3.0 and is 'noise'"):
+    sampling_runs.sample(**arguments, regularizer='noise', run_dir=tmp_path)
 
 
 @pytest.mark.parametrize(
