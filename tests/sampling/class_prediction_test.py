@@ -77,6 +77,11 @@ def test_samples_have_the_averaged_probabilities(name, request):
   assert statistics_lib.mean_p_value(observed, wrong) < statistics_lib.FALSE_ALARM
 
 
+def test_rounding_makes_no_other_class():
+  prediction = tfr.sampling.CategoricalPrediction(np.full([1, 4, 3], 0.3))  # sums to 0.9
+  assert set(prediction.sample(100, seed=0).ravel()) == {0, 1, 2}
+
+
 def test_a_sample_is_of_one_draw_for_all_inputs():
   sure = np.array([[1.0, 0.0], [0.0, 1.0]])[:, np.newaxis, :] * np.ones([2, 4, 1])
   for kind in (tfr.sampling.CategoricalPrediction, tfr.sampling.BernoulliPrediction):
