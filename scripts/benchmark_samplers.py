@@ -1,7 +1,8 @@
 """Compares samplers on one posterior: effective samples per gradient and per second.
 
 Each sampler is tuned by the same procedure (`tfr.mcmc.tune`; NUTS by dual averaging), then runs
-the same number of gradients: samplers with several gradients a transition take fewer transitions.
+the same number of gradients: samplers with several gradients a transition take fewer transitions,
+and those that correct are tuned to have several.
 All start from the same weights, images of N(0, I) under the repriorisation. Effective sample sizes
 are those of 100 random projections of the weights (theta) and of the outputs for test inputs (f),
 per chain, mean and minimum over projections.
@@ -49,7 +50,10 @@ _JSON = flags.DEFINE_string('json', None, 'File to write the figures to.')
 
 
 def make(posterior, name):
-  """A tuned kernel and its sampler; what was chosen, as text."""
+  """A sampler and its tuned kernel; what was chosen, as text; the gradients of a transition.
+
+  The last is 1 for kernels with as many as they need.
+  """
   if name.startswith('nuts') or name == 'elliptical_slice':
     base = tfr.mcmc.make_sampler(posterior, 'standard' if name == 'nuts_standard' else 'langevin')
     if name == 'elliptical_slice':
@@ -61,22 +65,24 @@ def make(posterior, name):
           log_likelihood_fn=tfr.CollapsedPosterior(posterior).log_likelihood_fn,
         ),
         '',
+        1,
       )
     target = posterior if name == 'nuts_standard' else tfr.CollapsedPosterior(posterior)
     kernel = tfp.mcmc.NoUTurnSampler(target.target_log_prob_fn, 0.01, max_tree_depth=6)
     kernel = tfp.mcmc.DualAveragingStepSizeAdaptation(kernel, _NUM_TUNING_STEPS.value // 8)
-    return base, kernel, 'adapted'
+    return base, kernel, 'adapted', 1
   sampler = tfr.mcmc.make_sampler(posterior, name)
   tuning = tfr.mcmc.tune(
     posterior, sampler, num_steps=_NUM_TUNING_STEPS.value, seed=_SEED.value, progress=False
   )
-  chosen = f'{tuning.step_size:.3g}, {tuning.damping:.2g}'
-  return sampler, sampler.kernel_fn(tuning.step_size, tuning.damping), chosen
+  length = tuning.num_integrator_steps
+  chosen = f'{tuning.step_size:.3g}, {tuning.damping:.2g}, {length}'
+  return sampler, sampler.kernel_fn(tuning.step_size, tuning.damping, length), chosen, length
 
 
 def measure(posterior, name, x_test):
   """The row of one sampler."""
-  sampler, kernel, chosen = make(posterior, name)
+  sampler, kernel, chosen, length = make(posterior, name)
   split = posterior.split
   project_theta = tfr.diagnostics.RandomProjections(split.event_shapes, seed=1)
   project_f = tfr.diagnostics.RandomProjections([(len(x_test), split.num_outputs)], seed=2)
@@ -91,22 +97,23 @@ def measure(posterior, name, x_test):
     return trace
 
   is_nuts = name.startswith('nuts')
-  num_draws = _NUM_GRADIENTS.value // (32 if is_nuts else _THINNING.value)
+  thinning = 1 if is_nuts else max(1, _THINNING.value // length)
+  num_draws = _NUM_GRADIENTS.value // (32 if is_nuts else thinning * length)
   begin = time.perf_counter()
   trace, _ = runner.run_chains(
     kernel,
     sampler.start_fn(_NUM_CHAINS.value, _SEED.value),
     trace_fn,
     num_draws,
-    1 if is_nuts else _THINNING.value,
+    thinning,
     seed=_SEED.value + 1,
   )
   seconds = time.perf_counter() - begin
   skip = num_draws // 5
   kept = {key: values[skip:] for key, values in trace.items()}
-  num_steps = (num_draws - skip) * (1 if is_nuts else _THINNING.value)
-  gradients = kept['gradients'].sum(0).mean() if is_nuts else num_steps
-  row = {'sampler': name, 'step size, damping': chosen}
+  num_gradients = (num_draws - skip) * thinning * length
+  gradients = kept['gradients'].sum(0).mean() if is_nuts else num_gradients
+  row = {'sampler': name, 'step size, damping, steps': chosen}
   acceptance = kept.get('accept_ratio', kept.get('acceptance'))
   row['acceptance'] = float(np.mean(acceptance)) if acceptance is not None else float('nan')
   for key in ('theta', 'f'):

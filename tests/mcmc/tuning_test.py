@@ -58,7 +58,7 @@ def test_tuning_picks_the_best_trial_of_its_last_round():
   assert len(tuning.trials) == 3 + 4 + 4
   last = tuning.trials[-4:]
   best = max(last, key=lambda t: t.ess_per_gradient)
-  assert (tuning.step_size, tuning.damping) == (best.step_size, best.damping)
+  assert tuning[:3] == best[:3]
   assert all(t.step_size <= math.pi / 2 for t in tuning.trials)
   assert ' <-' in tuning.table() and len(tuning.table().splitlines()) == 1 + 11
 
@@ -75,10 +75,9 @@ def test_tuning_prefers_long_steps_where_the_posterior_is_the_prior():
 
 def test_uncalibrated_kernels_keep_the_acceptance_of_the_paper():
   tuning = _tune(sampler='uncalibrated_rotation', step_sizes=[0.003, 0.03, 0.3, 1.5])
-  [chosen] = [
-    t for t in tuning.trials[-4:] if (t.step_size, t.damping) == (tuning.step_size, tuning.damping)
-  ]
+  [chosen] = filter(tuning.is_chosen, tuning.trials[-4:])
   assert chosen.acceptance >= 0.98
+  assert {t.num_integrator_steps for t in tuning.trials} == {1}, 'as in the paper'
   assert any(not t.is_feasible for t in tuning.trials), 'the bound must have mattered'
   assert '(not allowed)' in tuning.table()
 
@@ -86,6 +85,7 @@ def test_uncalibrated_kernels_keep_the_acceptance_of_the_paper():
 def test_kernels_without_momentum_have_no_damping():
   tuning = _tune(sampler='crank_nicolson')
   assert math.isnan(tuning.damping)
+  assert tuning.num_integrator_steps == 1
   assert len(tuning.trials) == 3 + 4 + 4
 
 
@@ -131,16 +131,34 @@ def test_rounds_start_where_the_best_chains_of_the_last_ended(monkeypatch):
     np.testing.assert_array_equal(start, np.repeat(end[best : best + 1], len(start), axis=0))
 
 
-def test_corrected_kernels_with_momentum_are_rarely_turned_around():
+def test_corrected_kernels_keep_an_acceptance_that_may_fall():
   tuning = _tune(sampler='rotation', step_sizes=[0.01, 0.03, 0.3, 1.5])
   allowed = [t for t in tuning.trials if t.is_feasible]
-  assert all(t.acceptance >= 0.95 for t in allowed)
-  assert any(t.acceptance < 0.95 for t in tuning.trials), 'the bound must have mattered'
+  assert all(t.acceptance >= 0.7 for t in allowed)
+  assert any(t.acceptance < 0.7 for t in tuning.trials), 'the bound must have mattered'
+
+
+@pytest.mark.parametrize(
+  ('step_size', 'expected'), [(1.5, 1), (0.9, 1), (0.3, 4), (0.12, 8), (0.03, 32), (0.001, 32)]
+)
+def test_transitions_turn_the_prior_by_about_one_radian(step_size, expected):
+  assert tuning_lib._num_integrator_steps(step_size) == expected
+
+
+@pytest.mark.parametrize('name', ['rotation', 'standard'])
+def test_corrected_kernels_take_several_steps_a_transition(name):
+  tuning = _tune(sampler=name, step_sizes=[0.03, 0.1], num_steps=20)
+  coarse, fine = tuning.trials[:2], tuning.trials[2:]
+  assert {t.num_integrator_steps for t in coarse} == {4}
+  [best] = [t for t in coarse if t == tuning_lib._best(coarse)]
+  expected = tuning_lib._num_integrator_steps(best.step_size)
+  assert {t.num_integrator_steps for t in fine} == {expected} == {tuning.num_integrator_steps}
+  assert expected > 1
 
 
 def test_a_budget_of_seconds_shortens_the_rounds():
   tuning = _tune(num_steps=10**6, max_seconds=1.0)
-  assert len(tuning.trials) == 3 + 8 + 4
+  assert len(tuning.trials) == 3 + 10 + 4
   assert tuning.step_size > 0
 
 
@@ -158,7 +176,7 @@ def test_no_allowed_setting_is_an_error_that_says_what_was_tried():
     _tune(sampler='uncalibrated_langevin', target_accept_prob=1.0, step_sizes=[0.9])
 
 
-@pytest.mark.parametrize('name', ['num_steps', 'num_chains'])
+@pytest.mark.parametrize('name', ['num_steps', 'num_chains', 'num_integrator_steps'])
 def test_counts_must_be_positive(name):
   with pytest.raises(ValueError, match=f'`{name}` must be a positive integer. .*{name}=0'):
     _tune(**{name: 0})

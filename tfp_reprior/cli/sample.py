@@ -38,9 +38,16 @@ def add_arguments(parser):
   flags.add(
     sampler, '--damping', float, None, 'from 0 to 1; by default tuned, and 0.1 with a --step_size'
   )
+  flags.add(
+    sampler,
+    '--num_integrator_steps',
+    flags.positive_integer,
+    None,
+    'steps for each accept / reject; by default tuned, and 1 with a --step_size',
+  )
   flags.add(sampler, '--num_chains', flags.positive_integer, 4, 'chains, side by side')
   flags.add(sampler, '--num_results', flags.positive_integer, 1000, 'draws of each chain')
-  flags.add(sampler, '--thinning', flags.positive_integer, 10, 'steps for each draw')
+  flags.add(sampler, '--thinning', flags.positive_integer, 10, 'steps for each draw, about')
   flags.add(
     sampler,
     '--num_burnin_steps',
@@ -105,6 +112,7 @@ def run(args):
     regularizer=args.regularizer,
     step_size=args.step_size,
     damping=args.damping,
+    num_integrator_steps=args.num_integrator_steps,
     num_tuning_steps=args.num_tuning_steps,
     max_tuning_seconds=args.max_tuning_seconds,
     seed=args.seed,

@@ -1,16 +1,17 @@
-"""`tfp-reprior tune`: step size and damping, and nothing else."""
+"""`tfp-reprior tune`: the settings of a sampler, and nothing else."""
 
 import math
 
 import tfp_reprior as tfr
 from tfp_reprior.cli import flags, likelihood, networks
 
-HELP = 'find the step size and damping of a sampler'
+HELP = 'find the step size, damping and length of the transitions of a sampler'
 
 DESCRIPTION = f"""\
-Finds the step size and damping that mix fastest, by short chains with different settings side by
-side, and prints what they did and the command that uses what was found. `tfp-reprior sample` does
-the same before it samples; this is for looking at it, or to tune once for several runs.
+Finds the step size, damping and length of a transition that mix fastest, by short chains with
+different settings side by side, and prints what they did and the command that uses what was found.
+`tfp-reprior sample` does the same before it samples; this is for looking at it, or to tune once for
+several runs.
 
 example:
   tfp-reprior tune --data=digits --num_train=64 --width=256 --sampler=langevin
@@ -69,5 +70,6 @@ def run(args):
   found = {'sampler': args.sampler, 'step_size': f'{tuning.step_size:.4g}'}
   if not math.isnan(tuning.damping):
     found['damping'] = f'{tuning.damping:.4g}'
+    found['num_integrator_steps'] = tuning.num_integrator_steps
   print(f'\n{flags.command(args, "sample", {**found, "run_dir": "DIR"})}')
   return 0

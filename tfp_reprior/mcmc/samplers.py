@@ -39,8 +39,9 @@ class Sampler:
   Attributes:
     name: One of `NAMES`, other than `'auto'`.
     posterior: The `tfp_reprior.Posterior`.
-    kernel_fn: Function of `step_size` and `damping`; returns a `tfp.mcmc.TransitionKernel` over
-      the coordinates of the sampler. A kernel without momentum ignores the damping.
+    kernel_fn: Function of `step_size`, `damping` and `num_integrator_steps` (by default 1), the
+      gradients of a transition; returns a `tfp.mcmc.TransitionKernel` over the coordinates of the
+      sampler. A kernel without momentum ignores the last two.
     start_fn: Function of a number of chains and a seed; returns states to start from.
     theta_fn: Function of a state; returns the weights, a list of parts.
     regularizer: That of its map: `'noise'`, `'n*noise'` or a float.
@@ -112,13 +113,13 @@ def make_sampler(posterior, name='auto', over_dispersion=1.0, regularizer=None):
   if kind == 'rotation' and is_collapsible:
     num_moving_parts = posterior.split.num_hidden  # the likelihood does not depend on the others
 
-  def kernel_fn(step_size, damping=None):
+  def kernel_fn(step_size, damping=None, num_integrator_steps=1):
     if kind == 'crank_nicolson':
       return crank_nicolson.PreconditionedCrankNicolson(density.log_likelihood_fn, step_size)
     # Lists have an entry for each part.
     settings = [s[:num_moving_parts] if isinstance(s, list) else s for s in (step_size, damping)]
     log_prob_fn = density.log_likelihood_fn if kind == 'rotation' else density.target_log_prob_fn
-    return _KERNELS[kind][is_calibrated](log_prob_fn, *settings)
+    return _KERNELS[kind][is_calibrated](log_prob_fn, *settings, num_integrator_steps)
 
   def start_fn(num_chains, seed):
     phi = [over_dispersion * p for p in posterior.sample_prior(num_chains, seed)]

@@ -16,6 +16,10 @@ from tfp_reprior.mcmc import runner, samplers
 
 _THINNING = 2
 _NUM_ROUNDS = 3
+# Of corrected kernels with momentum.
+_COARSE_INTEGRATOR_STEPS = 4
+_MOST_INTEGRATOR_STEPS = 32
+_FEWEST_TRANSITIONS = 16
 
 
 class Trial(NamedTuple):
@@ -24,14 +28,16 @@ class Trial(NamedTuple):
   Attributes:
     step_size: Of the kernel.
     damping: Of the kernel; NaN if it has none.
-    acceptance: Mean over chains and steps of `min(1, exp(log_accept_ratio))`.
-    ess_per_gradient: Effective sample size per step, relative to the variance of N(0, I), mean over
+    num_integrator_steps: Of the kernel, the gradients of a transition.
+    acceptance: Mean over chains and transitions of `min(1, exp(log_accept_ratio))`.
+    ess_per_gradient: Effective sample size per gradient, relative to the variance of N(0, I), of
       random projections of the parts that the kernel moves.
     is_feasible: Whether all was finite, and the acceptance high enough.
   """
 
   step_size: float
   damping: float
+  num_integrator_steps: int
   acceptance: float
   ess_per_gradient: float
   is_feasible: bool
@@ -43,24 +49,29 @@ class Tuning(NamedTuple):
   Attributes:
     step_size: The best one found.
     damping: The best one found; NaN if the kernel has none.
+    num_integrator_steps: The gradients of a transition that go with them.
     trials: List of every `Trial`, in the order in which they were made.
   """
 
   step_size: float
   damping: float
+  num_integrator_steps: int
   trials: list
 
   def table(self):
     """What was tried, as text."""
-    lines = ['step size  damping  acceptance  ESS per 1,000 gradients']
+    lines = ['step size  damping  steps  acceptance  ESS per 1,000 gradients']
     for t in self.trials:
-      mark = ' <-' if (t.step_size, t.damping) == (self.step_size, self.damping) else ''
-      mark = mark if t.is_feasible else ' (not allowed)'
+      mark = ' <-' if self.is_chosen(t) else '' if t.is_feasible else ' (not allowed)'
       lines.append(
-        f'{t.step_size:9.4g} {t.damping:8.3g} {t.acceptance:11.3f} '
+        f'{t.step_size:9.4g} {t.damping:8.3g} {t.num_integrator_steps:6d} {t.acceptance:11.3f} '
         f'{1000 * t.ess_per_gradient:24.3g}{mark}'
       )
     return '\n'.join(lines)
+
+  def is_chosen(self, trial):
+    """Whether a trial has the settings that were found best."""
+    return trial[:3] == self[:3]
 
 
 def tune(
@@ -70,14 +81,15 @@ def tune(
   num_steps=400,
   num_chains=1,
   step_sizes=None,
-  dampings=(0.03, 0.1, 0.3, 1.0),
+  dampings=(0.01, 0.03, 0.1, 0.3, 1.0),
+  num_integrator_steps=None,
   num_projections=100,
   max_seconds=None,
   seed=0,
   progress=True,
   path=None,
 ):
-  """Finds step size and damping that mix fastest.
+  """Finds step size, damping and length of a transition that mix fastest.
 
   Maximizes the effective sample size per gradient of random projections of the parts that the
   kernel moves, in its own coordinates: weights, or phi. As pilot chains are short, autocorrelations
@@ -90,16 +102,25 @@ def tune(
   sizes around the best; step sizes around the best again. A round starts where the best chains of
   the one before ended, because away from the bulk of the posterior other steps are accepted.
 
+  A rejection turns the momentum around, and the chain goes back where it came from. So corrected
+  kernels with momentum take several steps for each accept / reject, whose energy errors mostly
+  cancel: as many as lead the prior N(0, I) through an angle of about one, a power of two up to 32,
+  chosen after the first round.
+
   Args:
     posterior: A `tfp_reprior.Posterior`.
     sampler: A name of `make_sampler`, or a `Sampler`.
     target_accept_prob: Smallest mean acceptance that is allowed; by default 0.98 without accept /
-      reject. With it, 0.95 for kernels with momentum, which a rejection turns around, and 0.1 for
-      those without; if nothing reaches it, the setting that comes closest is taken.
-    num_steps: Positive integer, steps of a pilot chain. The first quarter is not counted.
+      reject. With it, 0.7 for kernels with momentum and 0.1 for those without, because acceptance
+      may still fall after the pilots; if nothing reaches it, the setting that comes closest is
+      taken.
+    num_steps: Positive integer, gradients of a pilot chain; long transitions take 16 at least. The
+      first quarter is not counted.
     num_chains: Positive integer, pilot chains for each pair of settings.
     step_sizes: List of step sizes of the first round; by default from 0.001 to 1.
     dampings: List of dampings of the second round.
+    num_integrator_steps: Positive integer, the gradients of a transition; by default chosen as
+      above, and 1 for kernels that are not corrected or have no momentum.
     num_projections: Positive integer.
     max_seconds: Positive float. Each round ends when a third of this has passed since the last one
       ended, so that what is found depends on the speed of the machine; by default without limit.
@@ -122,7 +143,9 @@ def tune(
   x = np.linspace(-1, 1, 10, dtype=np.float32)[:, np.newaxis]
   posterior = tfr.Posterior(tfr.models.fcn((1,), 1, width=32), x, np.sin(3 * x))
   tuning = tfr.mcmc.tune(posterior, num_steps=40, progress=False)
-  kernel = tfr.mcmc.make_sampler(posterior).kernel_fn(tuning.step_size, tuning.damping)
+  kernel = tfr.mcmc.make_sampler(posterior).kernel_fn(
+    tuning.step_size, tuning.damping, tuning.num_integrator_steps
+  )
   ```
   """
   if not isinstance(sampler, samplers.Sampler):
@@ -133,15 +156,19 @@ def tune(
     checks.positive('max_seconds', max_seconds)
   is_calibrated = sampler.kernel_fn(0.1, 0.1).is_calibrated
   if target_accept_prob is None:
-    target_accept_prob = (0.95 if sampler.has_damping else 0.1) if is_calibrated else 0.98
+    target_accept_prob = (0.7 if sampler.has_damping else 0.1) if is_calibrated else 0.98
   checks.unit_interval('target_accept_prob', target_accept_prob)
+  is_length_tuned = is_calibrated and sampler.has_damping and num_integrator_steps is None
+  if num_integrator_steps is None:
+    num_integrator_steps = _COARSE_INTEGRATOR_STEPS if is_length_tuned else 1
+  checks.positive_integer('num_integrator_steps', num_integrator_steps)
   largest = math.pi / 2 if not sampler.has_damping or 'rotation' in sampler.name else math.inf
   if step_sizes is None:
     step_sizes = np.geomspace(1e-3, 1.0, 10)
   if not sampler.has_damping:
     dampings = [math.nan]
   pilots = _Pilots(sampler, num_steps, num_chains, num_projections, target_accept_prob, seed)
-  log = _Log(path, pilots.description(step_sizes, dampings))
+  log = _Log(path, pilots.description(step_sizes, dampings, num_integrator_steps))
 
   def settings_of_round(round_number, best):
     middle = dampings[len(dampings) // 2]
@@ -152,22 +179,26 @@ def tune(
     return [(f * best.step_size, best.damping) for f in (0.64, 0.8, 1.0, 1.25)]
 
   best = None
-  lengths = [-(-num_steps // 4), num_steps, num_steps]
-  with tqdm.tqdm(total=sum(lengths), desc='tuning', unit='step', disable=not progress) as bar:
-    for round_number, length in enumerate(lengths):
+  shares = (4, 1, 1)  # of num_steps
+  with tqdm.tqdm(desc='tuning', unit='step', disable=not progress) as bar:
+    for round_number in range(_NUM_ROUNDS):
+      if round_number == 1 and is_length_tuned:
+        num_integrator_steps = _num_integrator_steps(best.step_size)
+      lengths = [_num_transitions(-(-num_steps // s), num_integrator_steps) for s in shares]
+      bar.total = bar.n + num_integrator_steps * sum(lengths[round_number:])
       if round_number < len(log.rounds):
-        bar.update(length)
+        bar.update(num_integrator_steps * lengths[round_number])
       else:
         settings = settings_of_round(round_number, best)
         settings = [(min(float(eps), largest), float(d)) for eps, d in settings]
         deadline = time.monotonic() + (math.inf if max_seconds is None else max_seconds / 3)
 
-        def on_progress(num_steps_now, deadline=deadline):
-          bar.update(num_steps_now)
+        def on_progress(num_transitions, deadline=deadline, length=num_integrator_steps):
+          bar.update(num_transitions * length)
           return time.monotonic() > deadline
 
-        settings = list(dict.fromkeys(settings))
-        log.add(*pilots.run(round_number, settings, length, on_progress, log.state))
+        settings = [(*pair, num_integrator_steps) for pair in dict.fromkeys(settings)]
+        log.add(*pilots.run(round_number, settings, lengths[round_number], on_progress, log.state))
       best = _best(log.rounds[round_number])
       if not best.is_feasible and not is_calibrated:
         raise RuntimeError(
@@ -178,7 +209,17 @@ def tune(
           )
         )
       bar.set_postfix_str(f'step size {best.step_size:.3g}, damping {best.damping:.3g}')
-  return Tuning(best.step_size, best.damping, [t for trials in log.rounds for t in trials])
+  return Tuning(*best[:3], [t for trials in log.rounds for t in trials])
+
+
+def _num_integrator_steps(step_size):
+  """The power of two that brings the prior N(0, I), of period 2 pi, closest to an angle of one."""
+  return 2 ** min(max(0, round(-math.log2(step_size))), int(math.log2(_MOST_INTEGRATOR_STEPS)))
+
+
+def _num_transitions(num_gradients, num_integrator_steps):
+  fewest = 1 if num_integrator_steps == 1 else _FEWEST_TRANSITIONS
+  return max(fewest, -(-num_gradients // num_integrator_steps))
 
 
 def _best(trials):
@@ -206,7 +247,7 @@ class _Pilots:
       split.dtype,
     )
 
-  def description(self, step_sizes, dampings):
+  def description(self, step_sizes, dampings, num_integrator_steps):
     """What a saved log must agree with."""
     return {
       'sampler': self._sampler.name,
@@ -219,21 +260,22 @@ class _Pilots:
       'target_accept_prob': self._target_accept_prob,
       'step_sizes': [float(e) for e in step_sizes],
       'dampings': [repr(float(d)) for d in dampings],
+      'num_integrator_steps': num_integrator_steps,
       'seed': [int(w) for w in self._seeds[0]],
     }
 
-  def run(self, round_number, settings, num_steps, on_progress, state):
-    """Tries each pair of settings.
+  def run(self, round_number, settings, num_transitions, on_progress, state):
+    """Tries different settings.
 
     Args:
       round_number: Integer.
-      settings: List of pairs.
-      num_steps: Steps of each chain.
+      settings: List of step size, damping and number of integrator steps, the latter the same.
+      num_transitions: Of each chain.
       on_progress: As of `run_chains`.
       state: Where to start, for the chains of one trial; or None.
 
     Returns:
-      trials: List of a `Trial` for each pair.
+      trials: List of a `Trial` for each entry of `settings`.
       state: Where the chains of the best ended.
     """
     num_trials, c = len(settings), self._num_chains
@@ -246,7 +288,9 @@ class _Pilots:
         tf.constant(column.reshape([-1] + [1] * ndims), split.dtype) for ndims in split.event_ndims
       ]
 
-    kernel = self._sampler.kernel_fn(*(per_chain([s[i] for s in settings]) for i in range(2)))
+    step_sizes, dampings, lengths = zip(*settings, strict=True)
+    kernel = self._sampler.kernel_fn(per_chain(step_sizes), per_chain(dampings), lengths[0])
+    thinning = _THINNING if lengths[0] == 1 else 1
     start_seed, chain_seed = random.split_seed(self._seeds[round_number], n=2)
     if state is None:
       starts = self._sampler.start_fn(num_trials * c, start_seed)
@@ -256,8 +300,8 @@ class _Pilots:
       kernel,
       starts,
       lambda state, _: {'projections': self._project(state[: self._sampler.num_moving_parts])},
-      num_draws=max(1, num_steps // _THINNING),
-      thinning=_THINNING,
+      num_draws=max(1, num_transitions // thinning),
+      thinning=thinning,
       seed=chain_seed,
       on_progress=on_progress,
     )
@@ -265,22 +309,25 @@ class _Pilots:
     skip = len(projections) // 4
     trials = [
       self._trial(
-        setting, projections[skip:, i * c : (i + 1) * c], acceptance[skip:, i * c :][:, :c]
+        setting,
+        projections[skip:, i * c : (i + 1) * c],
+        acceptance[skip:, i * c :][:, :c],
+        thinning,
       )
       for i, setting in enumerate(settings)
     ]
     first = c * trials.index(_best(trials))
     return trials, [p[first : first + c].numpy() for p in ends]
 
-  def _trial(self, setting, projections, acceptance):
+  def _trial(self, setting, projections, acceptance, thinning):
     is_finite = bool(np.all(np.isfinite(projections)) and np.all(np.isfinite(acceptance)))
     # Projections have unit variance under N(0, I), and nearly so under the posterior.
-    sizes = diagnostics.effective_sample_size_of_known_variance(projections) if is_finite else 0.0
+    size = diagnostics.effective_sample_size_of_known_variance(projections) if is_finite else 0.0
     mean_acceptance = float(np.mean(acceptance)) if is_finite else 0.0
     return Trial(
       *setting,
       mean_acceptance,
-      float(np.mean(sizes)) / (len(projections) * _THINNING),
+      size / (len(projections) * thinning * setting[-1]),
       is_finite and mean_acceptance >= self._target_accept_prob,
     )
 

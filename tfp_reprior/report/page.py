@@ -219,11 +219,10 @@ def _tuning(run):
     return ''
   rows = []
   for t in tuning.trials:
-    is_best = (t.step_size, t.damping) == (tuning.step_size, tuning.damping)
-    note = 'chosen' if is_best else '' if t.is_feasible else 'not allowed'
-    values = t.damping, t.acceptance, 1000 * t.ess_per_gradient
+    note = 'chosen' if tuning.is_chosen(t) else '' if t.is_feasible else 'not allowed'
+    values = t.damping, t.num_integrator_steps, t.acceptance, 1000 * t.ess_per_gradient
     rows.append((_figure(t.step_size), [*map(_figure, values), note]))
-  head = ['Step size', 'Damping', 'Acceptance', 'ESS per 1,000 gradients', '']
+  head = ['Step size', 'Damping', 'Steps', 'Acceptance', 'ESS per 1,000 gradients', '']
   return (
     f'<details class="card"><summary>Tuning chose step size {_figure(tuning.step_size)} '
     f'after {len(rows)} pilot runs</summary>{_table("Tuning", head, rows)}</details>'

@@ -71,16 +71,14 @@ class Driver:
     if self._folder is not None:
       self._open_folder(resume)
     tuning = self._tune()
-    step_size, damping = self._settings.step_size, self._settings.damping
-    if tuning is not None:
-      step_size, damping = tuning.step_size, tuning.damping
-    elif damping is None and self._sampler.has_damping:
-      damping = _DAMPING
-    kernel = self._sampler.kernel_fn(step_size, damping)
+    chosen = self._kernel_settings(tuning)
+    kernel = self._sampler.kernel_fn(**chosen)
+    num_integrator_steps = chosen['num_integrator_steps']
+    thinning = max(1, round(self._settings.thinning / num_integrator_steps))
+    self._steps_per_draw = thinning * num_integrator_steps
     observer = observations.Observer(
       self._sampler, self._x_test, self._settings.num_projections, self._seeds['projections']
     )
-    thinning = self._settings.thinning
     runners = {
       'burn-in': runner.Runner(kernel, observer.burnin, thinning, self._seeds['burn-in']),
       'sampling': runner.Runner(kernel, observer.draw, thinning, self._seeds['sampling']),
@@ -102,20 +100,19 @@ class Driver:
         self._run_phase(phase, runners[phase], total, position, draws, interrupt)
     if not position.num_done['sampling']:
       raise KeyboardInterrupt('Sampling was interrupted before the first draw.')
-    result = self._result(position, draws, tuning, step_size, damping)
+    result = self._result(position, draws, tuning, chosen)
     if self._folder is not None:
       self._without_loss(lambda: result.save(self._folder))
     return result
 
   def _run_phase(self, phase, phase_runner, total, position, draws, interrupt):
     position.seconds.setdefault(phase, 0.0)
-    thinning = self._settings.thinning
     if position.num_done[phase] >= total or interrupt.is_set:
       return
     bar = progress_lib.Progress(
       phase,
-      total * thinning,
-      position.num_done[phase] * thinning,
+      total * self._steps_per_draw,
+      position.num_done[phase] * self._steps_per_draw,
       self._progress,
       None if self._folder is None else self._folder / 'tensorboard',
     )
@@ -138,7 +135,7 @@ class Driver:
       if now == to_kept:
         theta = [p.numpy() for p in self._sampler.theta_fn(position.carry.state)]
         self._without_loss(lambda theta=theta, number=done + now - 1: draws.add(number, theta))
-      bar.update(now * thinning, position.traces[phase])
+      bar.update(now * self._steps_per_draw, position.traces[phase])
       if time.monotonic() - saved_at > self._checkpoint_seconds:
         self._save(position)
         saved_at = time.monotonic()
@@ -198,6 +195,7 @@ class Driver:
       self._posterior,
       self._sampler,
       num_steps=self._settings.num_tuning_steps,
+      num_integrator_steps=self._settings.num_integrator_steps,
       max_seconds=self._settings.max_tuning_seconds,
       seed=self._seeds['tuning'],
       progress=self._progress,
@@ -206,15 +204,25 @@ class Driver:
     self._tuning_seconds = time.monotonic() - begin
     return tuning
 
-  def _result(self, position, draws, tuning, step_size, damping):
-    asked = dataclasses.asdict(self._settings)
-    has_damping = self._sampler.has_damping
+  def _kernel_settings(self, tuning):
+    """The arguments of the kernel: those of the tuning, or those asked for, by name."""
+    names = ('step_size', 'damping', 'num_integrator_steps')
+    source = self._settings if tuning is None else tuning
+    chosen = {name: getattr(source, name) for name in names}
+    if not self._sampler.has_damping:
+      chosen.update(damping=None, num_integrator_steps=1)
+    elif tuning is None:
+      chosen['damping'] = _DAMPING if chosen['damping'] is None else chosen['damping']
+      chosen['num_integrator_steps'] = chosen['num_integrator_steps'] or 1
+    return chosen
+
+  def _result(self, position, draws, tuning, chosen):
     settings = {
-      **asked,
+      **dataclasses.asdict(self._settings),
+      **chosen,
       'sampler': self._sampler.name,
-      'step_size': float(step_size),
-      'damping': float(damping) if has_damping else None,
-      'num_burnin_steps': self._num_burnin_draws * self._settings.thinning,
+      'thinning': self._steps_per_draw,
+      'num_burnin_steps': self._num_burnin_draws * self._steps_per_draw,
       **identity.facts(self._posterior),
     }
     summary = position.carry.summary
@@ -281,18 +289,21 @@ def sample_posterior(
       | --- | --- | --- |
       | `num_chains` | 4 | chains, side by side |
       | `num_results` | 1000 | draws of each chain |
-      | `thinning` | 10 | steps for each draw |
+      | `thinning` | 10 | steps for each draw, one gradient each (1) |
       | `num_burnin_steps` | a fifth of all | steps before the first draw |
       | `sampler` | `'auto'` | a name of `tfp_reprior.mcmc.make_sampler` |
       | `regularizer` | `'noise'` | as of `tfp_reprior.Posterior.reprior` |
       | `step_size`, `damping` | tuned | damping is 0.1 if only a step size is given |
+      | `num_integrator_steps` | tuned | steps for each accept / reject; 1 if a step size is given |
       | `num_tuning_steps`, `max_tuning_seconds` | 200, none | as of `tfp_reprior.mcmc.tune` |
       | `num_projections` | 100 | random projections of weights and test outputs |
-      | `num_kept_draws` | at most 100 | draws of each chain to keep, spread evenly (1) |
+      | `num_kept_draws` | at most 100 | draws of each chain to keep, spread evenly (2) |
       | `over_dispersion` | 1.0 | spread of the starts, relative to N(0, I) |
       | `seed` | 0 | integer, of everything random |
 
-      (1) By default as many as fit 256 MiB of memory, or 1 GiB of `run_dir`.
+      (1) Rounded to whole transitions, of `num_integrator_steps` each, at least one.
+
+      (2) By default as many as fit 256 MiB of memory, or 1 GiB of `run_dir`.
 
   Returns:
     A `Result`.

@@ -17,6 +17,7 @@ class Settings:
   regularizer: float | str | None = None
   step_size: float | None = None
   damping: float | None = None
+  num_integrator_steps: int | None = None
   num_tuning_steps: int = 200
   max_tuning_seconds: float | None = None
   num_projections: int = 100
@@ -30,6 +31,9 @@ class Settings:
     for name in ('num_burnin_steps', 'num_kept_draws'):
       if getattr(self, name) not in (None, 0):
         self._set(name, checks.positive_integer(name, getattr(self, name)))
+    if self.num_integrator_steps is not None:
+      value = checks.positive_integer('num_integrator_steps', self.num_integrator_steps)
+      self._set('num_integrator_steps', value)
     for name in ('step_size', 'max_tuning_seconds', 'over_dispersion'):
       if getattr(self, name) is not None:
         self._set(name, float(checks.positive(name, getattr(self, name))))
