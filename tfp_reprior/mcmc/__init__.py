@@ -2,6 +2,7 @@
 
 from tfp_reprior.mcmc.crank_nicolson import CrankNicolsonResults, PreconditionedCrankNicolson
 from tfp_reprior.mcmc.langevin_kernel import LangevinResults
+from tfp_reprior.mcmc.regularizers import tune_regularizer
 from tfp_reprior.mcmc.rotation_langevin import RotationLangevin, UncalibratedRotationLangevin
 from tfp_reprior.mcmc.samplers import Sampler, make_sampler
 from tfp_reprior.mcmc.tuning import Trial, Tuning, tune
@@ -23,4 +24,5 @@ __all__ = [
   'UnderdampedLangevin',
   'make_sampler',
   'tune',
+  'tune_regularizer',
 ]

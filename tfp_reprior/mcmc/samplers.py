@@ -1,6 +1,7 @@
 """Samplers by name: a posterior, its coordinates and a kernel for them."""
 
 import dataclasses
+import math
 from collections.abc import Callable
 
 from tfp_reprior.bijectors import collapsed_posterior, composed_posterior
@@ -29,7 +30,7 @@ _LEAPFROG = (
   underdamped_langevin.UncalibratedUnderdampedLangevin,
   underdamped_langevin.UnderdampedLangevin,
 )
-_KERNELS = {'rotation': _ROTATION, 'langevin': _LEAPFROG, 'standard': _LEAPFROG}
+_KERNELS = {'rotation': _ROTATION, 'langevin': _LEAPFROG}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,7 +86,8 @@ def make_sampler(posterior, name='auto', over_dispersion=1.0, regularizer=None):
     over_dispersion: Positive float, scale of the draws of phi that chains start from; above 1 for
       starts that spread wider than the posterior, as R-hat wants them.
     regularizer: As of `tfp_reprior.Posterior.reprior`. With `'noise'`, and Gaussian noise of one
-      scale, the readout is integrated out.
+      scale, the readout is integrated out. Infinity is the limit in which the map is the identity:
+      the coordinates are theta, as always for `'standard'`.
 
   Returns:
     A `Sampler`.
@@ -95,12 +97,14 @@ def make_sampler(posterior, name='auto', over_dispersion=1.0, regularizer=None):
   name = 'rotation' if name == 'auto' else name
   prefix = 'uncalibrated_'
   is_calibrated, kind = not name.startswith(prefix), name.removeprefix(prefix)
-  reprior = posterior.reprior(regularizer)
   regularizer = 'noise' if regularizer is None else regularizer
-  is_collapsible = posterior.likelihood.is_conjugate and regularizer == 'noise'
-  if kind == 'standard':
+  is_standard = kind == 'standard' or regularizer == math.inf
+  kind = 'langevin' if kind == 'standard' else kind
+  reprior = posterior.reprior('noise' if is_standard else regularizer)
+  is_collapsed = not is_standard and posterior.likelihood.is_conjugate and regularizer == 'noise'
+  if is_standard:
     density = posterior
-  elif is_collapsible:
+  elif is_collapsed:
     density = collapsed_posterior.CollapsedPosterior(posterior)
   else:
     density = composed_posterior.ComposedPosterior(posterior, regularizer)
@@ -110,7 +114,7 @@ def make_sampler(posterior, name='auto', over_dispersion=1.0, regularizer=None):
     density = coordinate.standardized(density)
     to_parts, to_state = coordinate.forward, coordinate.inverse
   num_moving_parts = len(posterior.split.event_shapes)
-  if kind == 'rotation' and is_collapsible:
+  if kind == 'rotation' and is_collapsed:
     num_moving_parts = posterior.split.num_hidden  # the likelihood does not depend on the others
 
   def kernel_fn(step_size, damping=None, num_integrator_steps=1):
@@ -123,14 +127,14 @@ def make_sampler(posterior, name='auto', over_dispersion=1.0, regularizer=None):
 
   def start_fn(num_chains, seed):
     phi = [over_dispersion * p for p in posterior.sample_prior(num_chains, seed)]
-    return to_state(reprior.forward(to_parts(phi))) if kind == 'standard' else phi
+    return to_state(reprior.forward(to_parts(phi))) if is_standard else phi
 
   return Sampler(
     name=name,
     posterior=posterior,
     kernel_fn=kernel_fn,
     start_fn=start_fn,
-    theta_fn=to_parts if kind == 'standard' else (lambda phi: reprior.forward(to_parts(phi))),
+    theta_fn=to_parts if is_standard else (lambda phi: reprior.forward(to_parts(phi))),
     regularizer=regularizer if isinstance(regularizer, str) else float(regularizer),
     num_moving_parts=num_moving_parts,
     has_damping=kind != 'crank_nicolson',

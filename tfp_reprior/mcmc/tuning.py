@@ -69,6 +69,11 @@ class Tuning(NamedTuple):
       )
     return '\n'.join(lines)
 
+  @property
+  def ess_per_gradient(self):
+    """Of the settings found best, in the last round."""
+    return [t.ess_per_gradient for t in self.trials if self.is_chosen(t)][-1]
+
   def is_chosen(self, trial):
     """Whether a trial has the settings that were found best."""
     return trial[:3] == self[:3]
