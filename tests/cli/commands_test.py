@@ -352,6 +352,21 @@ def test_tuning_prints_its_table_and_the_command_that_uses_it(tmp_path, capsys):
   assert words[7] in chosen and words[8].startswith('--damping=')
 
 
+def test_a_tuned_regularizer_is_part_of_the_command(monkeypatch, capsys):
+  tunings = {
+    name: tfr.mcmc.Tuning(0.1, 0.2, 4, [tfr.mcmc.Trial(0.1, 0.2, 4, 0.9, ess, True)])
+    for name, ess in (('noise', 0.1), ('n*noise', 0.2))
+  }
+  monkeypatch.setattr(tfr.mcmc, 'tune_regularizer', lambda *_, **__: ('n*noise', tunings))
+  assert main.main(['tune', '--data=toy', '--width=8', '--regularizer=tuned', '--quiet']) == 0
+  lines = capsys.readouterr().out.splitlines()
+  assert [s for s in lines if s.startswith('regularizer')] == [
+    'regularizer noise',
+    'regularizer n*noise',
+  ]
+  assert "'--regularizer=n*noise'" in lines[-1] and '--step_size=0.1' in lines[-1]
+
+
 def test_tuning_of_classes_goes_on_to_the_same_posterior(tmp_path, capsys):
   (tmp_path / 'data.csv').write_text(CLASSES)
   arguments = ['--width=8', '--depth=1', '--likelihood=categorical', '--regularizer=2.5']
@@ -399,10 +414,11 @@ def test_help_knows_every_sampler_model_and_data_set():
   assert all(kind.__name__.lower() in likelihood.NAMES for kind in tfr.likelihoods.KINDS)
 
 
-@pytest.mark.parametrize('text', ['loud', '-1', '0', 'inf'])
+@pytest.mark.parametrize('text', ['loud', '-1', '0', '-inf'])
 def test_regularizers_are_names_or_positive(text):
   with pytest.raises((argparse.ArgumentTypeError, ValueError)):
     flags.regularizer(text)
+  assert [flags.regularizer(t) for t in ('tuned', 'inf', '2')] == ['tuned', float('inf'), 2.0]
 
 
 @pytest.mark.parametrize('command', [sample, tune, predict, presets, report, figure, benchmark])

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 import tfp_reprior as tfr
 from tfp_reprior.internal import random
-from tfp_reprior.mcmc import runner
+from tfp_reprior.mcmc import regularizers, runner
 
 
 @pytest.fixture(scope='module')
@@ -193,6 +193,35 @@ def test_steps_are_tuned_once_and_the_tuning_is_saved(tmp_path, monkeypatch):
   assert again.seconds['tuning'] == result.seconds['tuning']
 
 
+def test_draws_are_whole_transitions_apart():
+  result = sampling_runs.sample(num_integrator_steps=4, thinning=7, num_burnin_steps=7)
+  assert result.settings['num_integrator_steps'] == 4
+  assert result.settings['thinning'] == 8 and result.settings['num_burnin_steps'] == 8
+  assert result.num_draws == 12 and result.num_steps == 96
+  single = sampling_runs.sample(thinning=8)
+  assert not np.allclose(single.trace['theta'], result.trace['theta'])
+
+
+def test_a_tuned_regularizer_is_that_of_the_run(monkeypatch):
+  trial = tfr.mcmc.Trial(0.3, 0.2, 2, 0.9, 0.1, True)
+  tuning = tfr.mcmc.Tuning(0.3, 0.2, 2, [trial])
+  asked = []
+
+  def pretend(posterior, sampler, **settings):
+    asked.append((sampler, settings['over_dispersion'], settings['num_steps']))
+    return 'n*noise', {'noise': None, 'n*noise': tuning}
+
+  monkeypatch.setattr(regularizers, 'tune_regularizer', pretend)
+  changes = dict(step_size=None, regularizer='tuned', num_tuning_steps=9, over_dispersion=2.0)
+  result = sampling_runs.sample(**changes)
+  assert asked == [('auto', 2.0, 9)]
+  assert result.tuning == tuning
+  assert result.settings['regularizer'] == 'n*noise'
+  changes = dict(step_size=0.3, damping=0.2, num_integrator_steps=2, over_dispersion=2.0)
+  fixed = sampling_runs.sample(regularizer='n*noise', **changes)
+  np.testing.assert_array_equal(result.trace['theta'], fixed.trace['theta'])
+
+
 def test_a_posterior_may_take_the_place_of_the_model(result):
   posterior = tfr.Posterior(sampling_runs.make_model(), sampling_runs.X, sampling_runs.Y, 0.2)
   sampling_runs.assert_same(sampling_runs.sample(posterior, None, None), result)
@@ -231,6 +260,17 @@ def test_numbers_of_numpy_become_plain_ones():
     (dict(y=np.zeros([10], int)), TypeError, '`y` must hold floating point numbers'),
     (dict(regularizer=-1.0), ValueError, '`regularizer` must be positive.*regularizer=-1.0'),
     (dict(regularizer='loud'), ValueError, "`regularizer` must be one of 'noise'.*'loud'"),
+    (dict(regularizer='tuned'), ValueError, 'leave `step_size` out. Received: step_size=0.4'),
+    (
+      dict(regularizer='tuned', sampler='standard', step_size=None),
+      ValueError,
+      "for samplers with a map. Received: sampler='standard'",
+    ),
+    (
+      dict(num_integrator_steps=0),
+      ValueError,
+      '`num_integrator_steps` must be a positive integer.*=0',
+    ),
   ],
 )
 def test_wrong_arguments_are_refused(changes, error, message):

@@ -51,8 +51,10 @@ def positive_number(text):
 
 
 def regularizer(text):
-  """The type of a flag: a name, or a positive number."""
-  return text if text in ('noise', 'n*noise') else positive_number(text)
+  """The type of a flag: a name, infinity, or a positive number."""
+  if text in ('noise', 'n*noise', 'tuned'):
+    return text
+  return float(text) if text == 'inf' else positive_number(text)
 
 
 def add(group, name, kind, default, text, **kwargs):
@@ -142,7 +144,7 @@ def add_sampler(group):
     regularizer,
     None,
     'of the map: noise, the default, for the variance of the noise, n*noise for n times that, or a '
-    'number; the larger, the closer the map is to none',
+    'number; the larger, the closer the map is to none, and inf is none; tuned tries the three',
     metavar='NAME|X',
   )
 

@@ -56,9 +56,7 @@ def run(args):
   y = likelihood.targets(chosen, data.preparation, data.y_train)
   model = networks.make(args, data)
   posterior = tfr.Posterior(model, data.x_train, y, likelihood=chosen)
-  tuning = tfr.mcmc.tune(
-    posterior,
-    tfr.mcmc.make_sampler(posterior, args.sampler, regularizer=args.regularizer),
+  how = dict(
     num_steps=args.num_tuning_steps,
     num_chains=args.num_chains,
     max_seconds=args.max_tuning_seconds,
@@ -66,8 +64,18 @@ def run(args):
     progress=not args.quiet,
     path=args.path,
   )
-  print(tuning.table())
+  if args.regularizer == 'tuned':
+    best, tunings = tfr.mcmc.tune_regularizer(posterior, args.sampler, **how)
+  else:
+    best = args.regularizer
+    sampler = tfr.mcmc.make_sampler(posterior, args.sampler, regularizer=best)
+    tunings = {best: tfr.mcmc.tune(posterior, sampler, **how)}
+  for name, tuning in tunings.items():
+    print(('' if name is None else f'regularizer {name}\n') + tuning.table())
+  tuning = tunings[best]
   found = {'sampler': args.sampler, 'step_size': f'{tuning.step_size:.4g}'}
+  if best is not None:
+    found['regularizer'] = best
   if not math.isnan(tuning.damping):
     found['damping'] = f'{tuning.damping:.4g}'
     found['num_integrator_steps'] = tuning.num_integrator_steps

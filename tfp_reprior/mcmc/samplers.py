@@ -45,7 +45,7 @@ class Sampler:
       sampler. A kernel without momentum ignores the last two.
     start_fn: Function of a number of chains and a seed; returns states to start from.
     theta_fn: Function of a state; returns the weights, a list of parts.
-    regularizer: That of its map: `'noise'`, `'n*noise'` or a float.
+    regularizer: That of its map: `'noise'`, `'n*noise'` or a float; infinity if it has none.
     num_moving_parts: The first parts of the state, those that the kernel moves step by step; it
       draws the others anew.
     has_damping: Whether the kernel has momentum.
@@ -98,8 +98,9 @@ def make_sampler(posterior, name='auto', over_dispersion=1.0, regularizer=None):
   prefix = 'uncalibrated_'
   is_calibrated, kind = not name.startswith(prefix), name.removeprefix(prefix)
   regularizer = 'noise' if regularizer is None else regularizer
-  is_standard = kind == 'standard' or regularizer == math.inf
-  kind = 'langevin' if kind == 'standard' else kind
+  if kind == 'standard':
+    kind, regularizer = 'langevin', math.inf
+  is_standard = regularizer == math.inf
   reprior = posterior.reprior('noise' if is_standard else regularizer)
   is_collapsed = not is_standard and posterior.likelihood.is_conjugate and regularizer == 'noise'
   if is_standard:

@@ -10,7 +10,7 @@ import warnings
 from tfp_reprior import likelihoods
 from tfp_reprior import posterior as posterior_lib
 from tfp_reprior.internal import checks, random
-from tfp_reprior.mcmc import runner, samplers
+from tfp_reprior.mcmc import regularizers, runner, samplers
 from tfp_reprior.mcmc import tuning as tuning_lib
 from tfp_reprior.sampling import checkpoints, identity, interrupts, moments, observations
 from tfp_reprior.sampling import draws as draws_lib
@@ -52,9 +52,8 @@ class Driver:
     self._folder = None if run_dir is None else pathlib.Path(run_dir)
     self._checkpoint_seconds = checks.positive('checkpoint_seconds', checkpoint_seconds)
     self._progress = progress
-    self._sampler = samplers.make_sampler(
-      posterior, settings.sampler, settings.over_dispersion, settings.regularizer
-    )
+    is_tuned = settings.regularizer == 'tuned'  # then `_tune` makes the sampler again
+    self._sampler = self._make_sampler('noise' if is_tuned else settings.regularizer)
     self._seeds = dict(
       zip(
         ('tuning', 'start', 'burn-in', 'sampling', 'projections'),
@@ -191,9 +190,7 @@ class Driver:
     if self._settings.step_size is not None:
       return None
     begin = time.monotonic()
-    tuning = tuning_lib.tune(
-      self._posterior,
-      self._sampler,
+    how = dict(
       num_steps=self._settings.num_tuning_steps,
       num_integrator_steps=self._settings.num_integrator_steps,
       max_seconds=self._settings.max_tuning_seconds,
@@ -201,8 +198,23 @@ class Driver:
       progress=self._progress,
       path=None if self._folder is None else self._folder / 'tuning.json',
     )
+    if self._settings.regularizer == 'tuned':
+      best, tunings = regularizers.tune_regularizer(
+        self._posterior,
+        self._settings.sampler,
+        over_dispersion=self._settings.over_dispersion,
+        **how,
+      )
+      self._sampler, tuning = self._make_sampler(best), tunings[best]
+    else:
+      tuning = tuning_lib.tune(self._posterior, self._sampler, **how)
     self._tuning_seconds = time.monotonic() - begin
     return tuning
+
+  def _make_sampler(self, regularizer):
+    return samplers.make_sampler(
+      self._posterior, self._settings.sampler, self._settings.over_dispersion, regularizer
+    )
 
   def _kernel_settings(self, tuning):
     """The arguments of the kernel: those of the tuning, or those asked for, by name."""
@@ -221,6 +233,7 @@ class Driver:
       **dataclasses.asdict(self._settings),
       **chosen,
       'sampler': self._sampler.name,
+      'regularizer': self._sampler.regularizer,
       'thinning': self._steps_per_draw,
       'num_burnin_steps': self._num_burnin_draws * self._steps_per_draw,
       **identity.facts(self._posterior),
@@ -292,7 +305,7 @@ def sample_posterior(
       | `thinning` | 10 | steps for each draw, one gradient each (1) |
       | `num_burnin_steps` | a fifth of all | steps before the first draw |
       | `sampler` | `'auto'` | a name of `tfp_reprior.mcmc.make_sampler` |
-      | `regularizer` | `'noise'` | as of `tfp_reprior.Posterior.reprior` |
+      | `regularizer` | `'noise'` | as of `tfp_reprior.mcmc.make_sampler`, or `'tuned'` |
       | `step_size`, `damping` | tuned | damping is 0.1 if only a step size is given |
       | `num_integrator_steps` | tuned | steps for each accept / reject; 1 if a step size is given |
       | `num_tuning_steps`, `max_tuning_seconds` | 200, none | as of `tfp_reprior.mcmc.tune` |

@@ -1,6 +1,7 @@
 """What a run is asked for."""
 
 import dataclasses
+import math
 
 from tfp_reprior.internal import checks
 
@@ -46,10 +47,23 @@ class Settings:
         )
     if self.regularizer is None:
       self._set('regularizer', 'noise')  # one name for what is the same run
-    elif not isinstance(self.regularizer, str):
+    elif self.regularizer == 'tuned':
+      self._check_tuned_regularizer()
+    elif not isinstance(self.regularizer, str) and self.regularizer != math.inf:
       self._set('regularizer', float(checks.positive('regularizer', self.regularizer)))
     if not isinstance(self.seed, int):
       raise TypeError(f'`seed` must be an integer. Received: seed={self.seed!r}')
+
+  def _check_tuned_regularizer(self):
+    if self.step_size is not None:
+      raise ValueError(
+        "`regularizer='tuned'` finds a step size for each of several regularizers: leave "
+        f'`step_size` out. Received: step_size={self.step_size}'
+      )
+    if self.sampler.endswith('standard'):
+      raise ValueError(
+        f"`regularizer='tuned'` is for samplers with a map. Received: sampler={self.sampler!r}"
+      )
 
   def _set(self, name, value):
     """Takes over a plain Python number, which JSON can hold."""
