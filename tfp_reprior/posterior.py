@@ -88,6 +88,11 @@ class Posterior:
     chain_ndims = parts[0].shape.rank - self.split.event_ndims[0]
     return sum(_centered_log_normal(p, chain_ndims) for p in parts)
 
+  @property
+  def log_likelihood_fn(self):
+    """`log_likelihood` by the name that it has in the repriorised densities."""
+    return self.log_likelihood
+
   def log_likelihood(self, *parts):
     """Log-density of the targets given all parts: `[*chains]`."""
     outputs = self.split.apply(parts, self.x)

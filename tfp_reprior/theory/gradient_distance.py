@@ -40,9 +40,7 @@ def gradient_distance(density, phi_parts):
   tfr.theory.gradient_distance(posterior, phi)  # [4], large
   ```
   """
-  is_repriorised = hasattr(density, 'log_likelihood_fn')
-  log_likelihood_fn = density.log_likelihood_fn if is_repriorised else density.log_likelihood
-  log_likelihood, gradients = tfp.math.value_and_gradient(log_likelihood_fn, phi_parts)
+  log_likelihood, gradients = tfp.math.value_and_gradient(density.log_likelihood_fn, phi_parts)
   chain_ndims = log_likelihood.shape.rank
   # Parts of the readout that were integrated out have no gradient.
   squares = [parts_lib.sum_events(tf.square(g), chain_ndims) for g in gradients if g is not None]
