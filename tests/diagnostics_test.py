@@ -185,14 +185,18 @@ def test_effective_sample_size_of_known_variance_sees_what_a_chain_has_not_seen(
   still = np.full((100, 2, 3), rng.normal(size=(2, 3)))
   size = tfr.diagnostics.effective_sample_size_of_known_variance(still)
   np.testing.assert_allclose(size, 1.0, rtol=1e-12)
-  # Independent draws: as many as there are, less what the noise of the first autocorrelations
-  # adds, of which only positive ones are summed: each has a deviation of 1 / sqrt(200,000).
+  # Independent draws: as many as there are. The first autocorrelation has a deviation of
+  # 1 / sqrt(200,000), far below 0.05.
   independent = rng.normal(size=(2000, 2, 50))
   size = tfr.diagnostics.effective_sample_size_of_known_variance(independent)
-  assert 0.98 * 2000 < size <= 2000
-  # AR(1) with coefficient 0.9 and variance 4: (1 - 0.9) / (1 + 0.9) of the draws.
-  chain = np.zeros((5000, 2, 50))
+  assert size == 2000
+  # AR(1) with coefficient 0.9 and variance 4: the sum of 0.9**t up to 0.05. The estimate has a
+  # relative deviation of about sqrt(2 * 57 / 500,000), and the lag of the cut one of 2 or 3.
+  chain = 2.0 * rng.normal(size=(5000, 2, 50))
   for i in range(1, 5000):
     chain[i] = 0.9 * chain[i - 1] + np.sqrt(1 - 0.81) * 2.0 * rng.normal(size=(2, 50))
   size = tfr.diagnostics.effective_sample_size_of_known_variance(chain, variance=4.0)
-  assert 0.95 < size / (5000 * 0.1 / 1.9) < 1.05
+  t = np.arange(1, 29)
+  expected = 5000 / (1 + 2 * np.sum((1 - t / 5000) * 0.9**t))
+  assert 0.9 < size / expected < 1.1
+  assert 1.0 < expected / (5000 * 0.1 / 1.9) < 1.06, 'what the cut leaves out'

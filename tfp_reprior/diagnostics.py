@@ -13,6 +13,8 @@ from tfp_reprior.internal import parts as parts_lib
 
 # Up to this many numbers, directions are dense and Gaussian, as in the paper.
 _LARGEST_DENSE = 2**24
+# Where autocorrelations relative to a known variance are cut.
+_SMALLEST_RHO = 0.05
 
 
 class RandomProjections:
@@ -114,13 +116,15 @@ def effective_sample_size_of_known_variance(draws, variance=1.0):
 
   ```none
   rho[t] = 1 - mean((draws[s + t] - draws[s])**2) / (2 variance)
-  s / (1 + 2 sum((1 - t/s) rho[t]))     summed up to the first negative rho
+  s / (1 + 2 sum((1 - t/s) rho[t]))     summed up to the first rho below 0.05
   ```
 
   Short runs of a slow chain look like they mix if they are judged by their own variance, which
   leaves out all that they have not seen. Judged by the variance of the target they do not: a chain
   that stays where it is has an effective sample size of one. The mean is over chains and
   quantities too, so that a dozen draws of a hundred projections are enough to compare settings.
+  The tail that is cut is a twentieth or so of the sum; but a variance that is not quite that of the
+  draws moves all of rho, and would add up in it.
 
   Args:
     draws: `[s, ...]`, draws by chains, quantities or both, all of the same variance.
@@ -134,7 +138,7 @@ def effective_sample_size_of_known_variance(draws, variance=1.0):
   total = 0.0
   for t in range(1, num_draws):
     rho = 1 - np.mean((draws[t:] - draws[:-t]) ** 2) / (2 * variance)
-    if rho <= 0:
+    if rho < _SMALLEST_RHO:
       break
     total += (1 - t / num_draws) * rho
   return float(num_draws / (1 + 2 * total))
