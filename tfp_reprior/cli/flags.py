@@ -57,6 +57,11 @@ def regularizer(text):
   return float(text) if text == 'inf' else positive_number(text)
 
 
+def noise_scale(text):
+  """The type of a flag: a positive number, or a prior by its name and parameters."""
+  return text if likelihood.is_prior(text) else positive_number(text)
+
+
 def add(group, name, kind, default, text, **kwargs):
   """Adds a flag whose help shows its default, if it has one."""
   shown = '' if default is None else ' (default: %(default)s)'
@@ -117,9 +122,11 @@ def add_problem(parser):
   add(
     model,
     '--noise_scale',
-    positive_number,
+    noise_scale,
     0.1,
-    'standard deviation of Gaussian noise, where that of real targets is 1',
+    'standard deviation of Gaussian noise, where that of real targets is 1; or a prior of it, such '
+    'as lognormal:-2,1 (see above)',
+    metavar='X|PRIOR',
   )
   add(parser, '--seed', int, 0, 'seed of everything random, the choice of data too')
 

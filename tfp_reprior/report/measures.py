@@ -8,7 +8,7 @@ import numpy as np
 from tfp_reprior import diagnostics
 from tfp_reprior.sampling import metrics
 
-NAMES = {'theta': 'weights', 'f': 'outputs at x_test'}
+NAMES = {'theta': 'weights', 'f': 'outputs at x_test', 'noise_scale': 'noise scale'}
 METRICS = {
   'rmse': 'RMSE',
   'coverage_90': 'coverage of 90 % intervals',
@@ -142,7 +142,7 @@ def _mixing(run):
     )
   if not run.r_hat:
     return 'unsure', 'One chain', ['One chain cannot be checked against another.', *facts], []
-  if levels.get('f') == 'good' and levels['theta'] != 'good':
+  if {levels.get('f'), levels.get('noise_scale', 'good')} == {'good'} != {levels['theta']}:
     advice = 'Rely on predictions there, but not on averages of weights.'
     return 'unsure', 'Outputs mixed, weights not', facts, [advice]
   worst = max(levels.values(), key=LEVELS.index)

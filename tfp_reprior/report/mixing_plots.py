@@ -92,16 +92,22 @@ def r_hat(title, groups):
 
 
 def projections(run, name):
-  """Traces of the slowest and of a typical projection, and their autocorrelations."""
+  """Traces of the slowest and of a typical projection, and their autocorrelations.
+
+  What is one number has no projections: its own trace is shown.
+  """
   result, thinning = run.result, run.result.settings['thinning']
   order = np.argsort(run.ess[name])
-  shown = {'slowest': order[0], 'typical': order[len(order) // 2]}
+  which = 'The projections with the smallest and with the median effective sample size. '
+  shown = {'slowest projection': order[0], 'typical projection': order[len(order) // 2]}
+  if len(order) == 1:
+    which, shown = '', {measures.NAMES[name]: 0}
   shown = {text: np.asarray(result.trace[name][:, :, i]) for text, i in shown.items()}
 
   def draw_traces(*axes):
     for ax, (text, values) in zip(axes, shown.items(), strict=True):
       _draw_chains(ax, thinning * np.arange(1, len(values) + 1), values)
-      ax.set(ylabel=text)
+      ax.set(ylabel=text.removesuffix(' projection'))
     ax.set(xlabel='step')
 
   def draw_autocorrelations(ax):
@@ -116,14 +122,13 @@ def projections(run, name):
       f'Trace of {measures.NAMES[name]}',
       draw_traces,
       _chain_keys(result),
-      'The projections with the smallest and with the median effective sample size. Chains should '
-      'cross and cover the same range, without drift.',
-      num_rows=2,
+      f'{which}Chains should cross and cover the same range, without drift.',
+      num_rows=len(shown),
     ),
     drawing.plot(
       f'Autocorrelation of {measures.NAMES[name]}',
       draw_autocorrelations,
-      [drawing.line_key(i, f'{text} projection') for i, text in enumerate(shown)],
+      [drawing.line_key(i, text) for i, text in enumerate(shown)],
       'How alike draws are that lie so many steps apart, mean over chains. The sooner it falls to '
       'zero, the more a draw is worth.',
     ),

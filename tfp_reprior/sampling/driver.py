@@ -287,7 +287,8 @@ def sample_posterior(
     x: Inputs `[n, ...]`.
     y: Targets: `[n, k]` with Gaussian noise, labels `[n]` for `Categorical`, zeros and ones
       `[n, k]` for `Bernoulli`.
-    noise_scale: Positive float, the standard deviation of Gaussian noise, or one for each output.
+    noise_scale: Positive float, the standard deviation of Gaussian noise, or one for each output;
+      or its prior, such as `tfp.distributions.LogNormal(-2.0, 1.0)`, to sample it as well.
     likelihood: A `Gaussian`, `Categorical` or `Bernoulli` of `tfp_reprior.likelihoods`, instead of
       `noise_scale`.
     x_test: Inputs `[m, ...]` whose outputs are followed while sampling.
@@ -346,11 +347,6 @@ def sample_posterior(
       'sample_posterior cannot predict with a likelihood that is not of `tfp_reprior.likelihoods`; '
       'use the kernels of `tfp_reprior.mcmc`. Received: '
       f'likelihood={posterior.likelihood!r}'
-    )
-  if posterior.likelihood.event_shapes:
-    raise ValueError(
-      'sample_posterior needs noise of known scale; with a prior on it use `tfp_reprior.mcmc`. '
-      f'Received: likelihood={posterior.likelihood!r}'
     )
   driver = Driver(
     posterior,

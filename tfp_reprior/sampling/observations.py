@@ -71,6 +71,9 @@ class Observer:
     trace = self._kernel_trace(state, results)
     theta = self._sampler.theta_fn(state)
     trace['theta'] = self._project_theta(theta)
+    if self._sampler.posterior.likelihood.event_shapes:
+      noise_scale = self._sampler.posterior.likelihood_given(theta).noise_scale
+      trace['noise_scale'] = noise_scale[..., tf.newaxis]
     summary = summary._replace(theta=moments.update(summary.theta, theta))
     if self._x_test is not None:
       f = self._split.apply(theta, self._x_test)

@@ -20,7 +20,7 @@ class Prediction:
 
   ```none
   p(f | D) = mean over components of N(f; means[i], variances[i])
-  y = f + noise
+  y = f + noise, of the scale of the component, if that is unknown
   ```
 
   A component is a draw of the weights, or, where the sampler allows it, of the hidden weights, with
@@ -29,7 +29,8 @@ class Prediction:
   Args:
     means: `[s, m, k]`.
     variances: Variances of f given a component, `[s, m, k]`; zero for draws of all weights.
-    noise_variance: Of an observation, a float, or an array `[k]`.
+    noise_variance: Of an observation, a float, an array `[k]`, or, for unknown noise, an array
+      `[s, 1, 1]`.
     moments: Pair of mean and variance of f, `[m, k]`, over more draws than there are components.
   """
 
@@ -37,6 +38,7 @@ class Prediction:
     self.means = np.asarray(means, np.float64)
     self.variances = np.asarray(variances, np.float64)
     self.noise_variance = noise_variance
+    self._noise_variances = np.broadcast_to(noise_variance, self.means.shape)  # a view
     if moments is None:
       moments = np.mean(self.means, 0), np.mean(self.variances, 0) + np.var(self.means, 0)
     self.mean, self._variance = (np.asarray(a, np.float64) for a in moments)
@@ -44,7 +46,7 @@ class Prediction:
   @property
   def stddev(self):
     """Standard deviation of an observation, with its noise: `[m, k]`."""
-    return np.sqrt(self._variance + self.noise_variance)
+    return np.sqrt(self._variance + np.mean(self._noise_variances, axis=0))
 
   @property
   def function_stddev(self):
@@ -93,7 +95,7 @@ class Prediction:
     """Draws observations `[num_samples, m, k]`, those of a sample all from one component."""
     rng = np.random.default_rng(seed)
     chosen = rng.integers(len(self.means), size=num_samples)
-    scale = np.sqrt(self.variances[chosen] + self.noise_variance)
+    scale = np.sqrt(self.variances[chosen] + self._noise_variances[chosen])
     return self.means[chosen] + scale * rng.standard_normal(scale.shape)
 
   @functools.cached_property
@@ -128,8 +130,9 @@ class Prediction:
     size = max(1, _BLOCK_SIZE // y.size)
     shape = (-1, *[1] * (y.ndim - 2), *self.mean.shape)
     for first in range(0, len(self.means), size):
-      variances = self.variances[first : first + size] + self.noise_variance
-      yield self.means[first : first + size].reshape(shape), np.sqrt(variances).reshape(shape)
+      block = slice(first, first + size)
+      scales = np.sqrt(self.variances[block] + self._noise_variances[block])
+      yield self.means[block].reshape(shape), scales.reshape(shape)
 
 
 def _standard_cdf(z):

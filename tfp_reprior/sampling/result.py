@@ -32,7 +32,8 @@ class Result:
       `'log_prob'` `[s, c]`, the log-density that the kernel works with, up to a constant;
       `'energy'` `[s, c]`, minus the log-density of state and momentum, up to a constant; `'theta'`
       `[s, c, r]`, random projections of the weights; and, with test inputs, `'f'` `[s, c, r]`,
-      random projections of the outputs for them.
+      random projections of the outputs for them; and, with unknown noise, `'noise_scale'`
+      `[s, c, 1]`.
     burnin_trace: Dict of the first three, for the draws before.
     seconds: Dict of the time that each phase took.
     tuning: The `tfp_reprior.mcmc.Tuning`, or None if the step size was given.
@@ -111,7 +112,7 @@ class Result:
         'There are no kept draws to predict with: the run was stopped before the first of them, or '
         'num_kept_draws was 0'
       )
-    means, variances = [], []
+    means, variances, noise_variances = [], [], []
     for i in range(len(self.draws)):
       parts = [tf.constant(p) for p in self.draws[i]]
       batches = [
@@ -120,14 +121,19 @@ class Result:
       ]
       means.append(np.concatenate([mean for mean, _ in batches], axis=-2))  # [c, m, k]
       variances.append(np.concatenate([variance for _, variance in batches], axis=-2))
+      if self.posterior.likelihood.event_shapes:
+        noise_variances.append(self.posterior.likelihood_given(parts).noise_variance)  # [c]
     likelihood, means = self.posterior.likelihood, np.concatenate(means)
     if isinstance(likelihood, likelihoods.Categorical):
       return class_prediction.CategoricalPrediction(means, f_moments)
     if isinstance(likelihood, likelihoods.Bernoulli):
       return class_prediction.BernoulliPrediction(means, f_moments)
-    return prediction_lib.Prediction(
-      means, np.concatenate(variances), likelihood.noise_variance, f_moments
+    noise_variance = (
+      np.concatenate(noise_variances)[:, np.newaxis, np.newaxis]
+      if noise_variances
+      else likelihood.noise_variance
     )
+    return prediction_lib.Prediction(means, np.concatenate(variances), noise_variance, f_moments)
 
   def _components(self, parts, x):
     """Mean and variance of f for a draw; for classes the mean is probabilities."""
@@ -141,7 +147,7 @@ class Result:
     """What `predict` gives at the test inputs, or None without any.
 
     Its mean and standard deviations are over all draws, and so is all that follows from them; the
-    rest is by the kept ones.
+    rest is by the kept ones, unknown noise too.
     """
     return None if self.x_test is None else self._predict(self.x_test, f_moments=self._f_moments)
 
@@ -191,10 +197,23 @@ class Result:
           f'{1000 * np.mean(ess) / (self.num_steps * self.num_chains):14.4g}'
           f'{np.mean(ess) / self.seconds["sampling"]:10.4g}{r_hat:11.4f}'
         )
+    if 'noise_scale' in self.trace:
+      lines += ['', self._noise_line()]
     if self.y_test is not None and len(self.draws):
       lines.append('')
       lines += [f'test {k.replace("_", " ")}: {v:.4g}' for k, v in self.evaluate().items()]
     return '\n'.join(lines)
+
+  def _noise_line(self):
+    values = self.trace['noise_scale']
+    low, high = np.quantile(values, [0.05, 0.95])
+    [ess], [r_hat_squared] = (
+      f('noise_scale') for f in (self.effective_sample_size, self.r_hat_squared)
+    )
+    return (
+      f'noise scale: mean {np.mean(values):.4g}, 90 % between {low:.4g} and {high:.4g}; '
+      f'ESS {ess:.4g}, R-hat {np.sqrt(r_hat_squared):.4f}'
+    )
 
   def assign(self, draw=-1, chain=0):
     """Sets the weights of the Keras model to a kept draw, and returns the model."""
@@ -202,12 +221,15 @@ class Result:
     return self.posterior.split.model
 
   def to_arviz(self):
-    """The traces as `arviz.InferenceData`: projections, and statistics of the sampler."""
+    """The traces as `arviz.InferenceData`: projections, noise, and statistics of the sampler."""
     import arviz  # optional
 
     by_chain = {name: np.swapaxes(values, 0, 1) for name, values in self.trace.items()}
+    posterior = {name: by_chain[name] for name in ('theta', 'f') if name in by_chain}
+    if 'noise_scale' in by_chain:
+      posterior['noise_scale'] = by_chain['noise_scale'][..., 0]
     return arviz.from_dict(
-      posterior={name: by_chain[name] for name in ('theta', 'f') if name in by_chain},
+      posterior=posterior,
       sample_stats={
         'acceptance_rate': by_chain['acceptance'],
         'energy': by_chain['energy'],

@@ -82,9 +82,10 @@ def kl_to_prior(posterior, num_draws=1000, coordinates='phi', seed=0):
   if checks.positive_integer('num_draws', num_draws) < 3:
     raise ValueError(f'`num_draws` must be at least 3. Received: num_draws={num_draws}')
   is_conjugate = posterior.likelihood.is_conjugate
-  if coordinates == 'theta' and not is_conjugate:
+  if coordinates == 'theta' and (not is_conjugate or posterior.likelihood.event_shapes):
     raise ValueError(
-      f"`coordinates='theta'` needs Gaussian noise of one scale. Received: {posterior.likelihood!r}"
+      "`coordinates='theta'` needs Gaussian noise of one known scale. Received: "
+      f'{posterior.likelihood!r}'
     )
   if is_conjugate:
     density = collapsed_posterior.CollapsedPosterior(posterior)
