@@ -9,6 +9,8 @@ import pytest
 import tfp_reprior as tfr
 from tfp_reprior.figures import linear_map, making, recipes
 
+SLOW = ('ess-dataset', 'categorical')  # made as ess-width is
+
 
 @pytest.fixture(scope='module')
 def out(tmp_path_factory):
@@ -25,7 +27,10 @@ def _rows(name, out):
   return json.loads((out / f'{name}-smoke.json').read_text())['rows']
 
 
-@pytest.mark.parametrize('name', tfr.figures.FIGURES)
+@pytest.mark.parametrize(
+  'name',
+  [pytest.param(n, marks=pytest.mark.slow if n in SLOW else ()) for n in tfr.figures.FIGURES],
+)
 def test_smoke_run_writes_picture_and_numbers(name, out):
   path = tfr.figures.make_figure(name, 'smoke', out, progress=False)
   assert path == out / f'{name}-smoke.png'

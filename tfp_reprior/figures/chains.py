@@ -3,33 +3,38 @@
 import numpy as np
 
 from tfp_reprior import data as data_lib
-from tfp_reprior import diagnostics, models, sampling
+from tfp_reprior import diagnostics, likelihoods, models, sampling
+from tfp_reprior.report import measures
 
 NAMES = {'theta': 'weights', 'f': 'outputs'}
 _MODELS = {'fcn': models.fcn, 'cnn': models.cnn, 'wide_resnet': models.wide_resnet}
+_NUM_LENGTHS = 12
 
 
 def compute(piece, context):
   """Samples a posterior, and measures effective sample sizes and R-hat.
 
   Args:
-    piece: Dict with the data (`data`, `num_train`, `num_test`), the network (`model`, `width`), the
-      `seed`, and `run`, a dict of settings of `sample_posterior`.
+    piece: Dict with the data (`data`, `num_train`, `num_test`), the network (`model`, and `network`
+      with its width and depth), the `likelihood`, `'gaussian'` or `'categorical'`, the `seed`, and
+      `run`, a dict of settings of `sample_posterior`.
     context: A `recipes.Context`.
 
   Returns:
     Dict: the settings found, the mean acceptance, the time of a step of all chains, and, for
     random projections of weights (`theta`) and of outputs for test inputs (`f`), effective samples
-    per step of a chain.
+    per step of a chain. With several chains, also `curves` of growing beginnings of the chains.
   """
   data = data_lib.load(
     piece['data'], piece['num_train'], piece['num_test'], piece['seed'], context.data_dir
   )
-  model = _MODELS[piece['model']](data.x_train.shape[1:], data.y_train.shape[1], piece['width'])
+  make_model = _MODELS[piece['model']]
+  is_categorical = piece['likelihood'] == 'categorical'
   result = sampling.sample_posterior(
-    model,
+    make_model(data.x_train.shape[1:], data.y_train.shape[1], **piece['network']),
     data.x_train,
-    data.y_train,
+    data.labels_train if is_categorical else data.y_train,
+    likelihood=likelihoods.Categorical() if is_categorical else likelihoods.Gaussian(0.1),
     x_test=data.x_test,
     run_dir=context.run_dir,
     progress=context.progress,
@@ -39,16 +44,34 @@ def compute(piece, context):
   )
   if not result.is_complete:
     raise KeyboardInterrupt('Interrupted; the same command goes on from here.')
-  return {
+  figures = {
     'step_size': result.settings['step_size'],
     'damping': result.settings['damping'],
     'acceptance': float(np.mean(result.trace['acceptance'])),
     'seconds_per_step': result.seconds['sampling'] / result.num_steps,
     'ess_per_step': {name: _ess_per_step(result, name) for name in NAMES},
   }
+  if result.num_chains > 1:
+    figures['curves'] = {name: _curves(result, name) for name in NAMES}
+  return figures
 
 
-def _ess_per_step(result, name):
-  """Of one chain: mean, least and greatest over projections of the mean over chains."""
-  ess = np.mean(diagnostics.effective_sample_size(result.trace[name]), axis=0) / result.num_steps
-  return {which: float(getattr(np, which)(ess)) for which in ('mean', 'min', 'max')}
+def _ess_per_step(result, name, num_draws=None):
+  """Of one chain, by its first draws: over projections, of the mean over chains."""
+  draws = result.trace[name][:num_draws]
+  ess = np.mean(diagnostics.effective_sample_size(draws), axis=0)  # [r]
+  return _spread(ess / (len(draws) * result.settings['thinning']))
+
+
+def _curves(result, name):
+  lengths, r_hat = measures.r_hat_curve(result.trace[name], _NUM_LENGTHS)
+  return {
+    'steps': [int(length) * result.settings['thinning'] for length in lengths],
+    'ess_per_step': [_ess_per_step(result, name, length) for length in lengths],
+    'r_hat_squared_minus_1': [_spread(values) for values in r_hat],
+  }
+
+
+def _spread(values):
+  """Mean, least and greatest."""
+  return {which: float(getattr(np, which)(values)) for which in ('mean', 'min', 'max')}

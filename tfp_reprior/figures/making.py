@@ -14,10 +14,16 @@ SCALES = ('smoke', 'laptop', 'paper')
 FIGURES = {
   'linear-map': ('linear_map', 'prior and posterior of a linear model, before and after the map'),
   'function-convergence': ('function_convergence', 'mapped N(0, I) against the limit of width'),
+  'energy-landscape': ('energy_landscape', 'slices of the log-density through three solutions'),
+  'speed': ('speed', 'seconds per step against width'),
   'ess-width': ('mixing', 'effective samples per step against width'),
   'ess-dataset': ('mixing', 'effective samples per step against the number of data'),
+  'ess-architecture': ('architectures', 'effective samples per step against steps'),
+  'rhat': ('architectures', 'R-hat against steps'),
+  'categorical': ('mixing', 'as ess-width, with the categorical likelihood'),
   'kl-width': ('convergence', 'divergence of the posterior from the prior against width'),
   'gradient-width': ('convergence', 'distance of gradients from those of N(0, I) against width'),
+  'samplers': ('sampler_comparison', 'our samplers against that of the paper'),
 }
 
 

@@ -1,7 +1,5 @@
 """Effective sample sizes of tuned chains, standard and repriorised."""
 
-import numpy as np
-
 from tfp_reprior.figures import chains, plotting, recipes
 
 _SAMPLERS = {
@@ -38,47 +36,54 @@ _SWEEPS = {
 }
 
 
-def _make_pieces(sweep, **problem):
+def _make_pieces(name, likelihood='gaussian'):
   def pieces(scale, shared):
-    fixed = {**shared, **problem, 'model': 'fcn', 'num_test': _NUM_TEST[scale]}
+    fixed = {**shared, 'num_test': _NUM_TEST[scale], 'likelihood': likelihood, 'model': 'fcn'}
     run = {'num_chains': 1, **_RUN[scale]}
     return [
-      {**fixed, 'width': width, 'num_train': num_train, 'run': {'sampler': sampler, **run}}
-      for width, num_train in sweep[scale]
+      {
+        **fixed,
+        'num_train': num_train,
+        'network': {'width': width, 'depth': 3},
+        'run': {'sampler': sampler, **run},
+      }
+      for width, num_train in _SWEEPS[name][scale]
       for sampler in _SAMPLERS
     ]
 
   return pieces
 
 
-def _make_draw(key, label):
-  def draw(figure, rows):
-    for ax, name in zip(figure.subplots(1, 2), chains.NAMES, strict=True):
-      everything = []
-      for sampler, style in _SAMPLERS.items():
-        chosen = [row for row in rows if row['run']['sampler'] == sampler]
-        x = [row[key] for row in chosen]
-        low, mean, high = (
-          np.array([row['ess_per_step'][name][which] for row in chosen])
-          for which in ('min', 'mean', 'max')
-        )
-        plotting.curve_with_band(ax, x, mean, low, high, **style)
-        everything += [*low, *high]
-      plotting.log_log(ax, x, everything)
-      ax.set_title(chains.NAMES[name], fontsize=9)
-    figure.axes[0].set_ylabel('effective samples per step')
-    plotting.legend(figure)
-    fixed = f'n = {rows[0]["num_train"]}' if key == 'width' else f'width {rows[0]["width"]}'
-    figure.supxlabel(f'{label} ({plotting.DATA[rows[0]["data"]]}, {fixed})', fontsize=9)
+def _draw_width(figure, rows):
+  label = f'width ({plotting.describe(rows[0])})'
+  _draw(figure, rows, lambda row: row['network']['width'], label)
 
-  return draw
+
+def _draw_dataset(figure, rows):
+  name, width = plotting.DATA[rows[0]['data']], rows[0]['network']['width']
+  _draw(figure, rows, lambda row: row['num_train'], f'number of data ({name}, width {width})')
+
+
+def _draw(figure, rows, x_fn, label):
+  for ax, name in zip(figure.subplots(1, 2), chains.NAMES, strict=True):
+    everything = []
+    for sampler, style in _SAMPLERS.items():
+      chosen = [row for row in rows if row['run']['sampler'] == sampler]
+      x = [x_fn(row) for row in chosen]
+      low, mean, high = plotting.spread([row['ess_per_step'][name] for row in chosen])
+      plotting.curve_with_band(ax, x, mean, low, high, **style)
+      everything += [*low, *high]
+    plotting.log_log(ax, x, everything)
+    ax.set_title(chains.NAMES[name], fontsize=9)
+  figure.axes[0].set_ylabel('effective samples per step')
+  figure.supxlabel(label, fontsize=9)
+  plotting.legend(figure)
 
 
 RECIPES = {
-  'ess-width': recipes.Recipe(
-    _make_pieces(_SWEEPS['ess-width']), chains.compute, _make_draw('width', 'width')
-  ),
-  'ess-dataset': recipes.Recipe(
-    _make_pieces(_SWEEPS['ess-dataset']), chains.compute, _make_draw('num_train', 'number of data')
+  'ess-width': recipes.Recipe(_make_pieces('ess-width'), chains.compute, _draw_width),
+  'ess-dataset': recipes.Recipe(_make_pieces('ess-dataset'), chains.compute, _draw_dataset),
+  'categorical': recipes.Recipe(
+    _make_pieces('ess-width', 'categorical'), chains.compute, _draw_width
   ),
 }

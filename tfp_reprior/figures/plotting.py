@@ -14,6 +14,11 @@ def curve_with_band(ax, x, means, lows, highs, **style):
   ax.fill_between(x, lows, highs, color=style['color'], alpha=0.15, linewidth=0)
 
 
+def spread(figures):
+  """Lows, means and highs of a list of dicts with `min`, `mean` and `max`."""
+  return tuple([f[which] for f in figures] for which in ('min', 'mean', 'max'))
+
+
 def log_log(ax, x, y):
   """Makes both axes logarithmic, with ticks at the values of x."""
   from matplotlib import ticker

@@ -1,0 +1,110 @@
+"""Effective sample sizes and R-hat against steps, of two architectures."""
+
+from tfp_reprior.figures import chains, plotting, recipes
+from tfp_reprior.report import drawing
+
+_SAMPLERS = {
+  'uncalibrated_standard': plotting.STANDARD,
+  'uncalibrated_langevin': plotting.REPRIORISED,
+}
+_TITLES = {'fcn': 'fully connected', 'wide_resnet': 'Wide ResNet'}
+_PROBLEMS = {
+  'smoke': {
+    'fcn': ({'width': 4, 'depth': 1}, (4,)),  # the network, and numbers of data
+    'wide_resnet': ({'width': 2, 'depth': 8}, (4,)),
+  },
+  'laptop': {
+    'fcn': ({'width': 256, 'depth': 3}, (64, 256, 1024)),
+    'wide_resnet': ({'width': 8, 'depth': 8}, (32, 64, 128)),
+  },
+  'paper': {
+    'fcn': ({'width': 1024, 'depth': 3}, (1024, 10240, 40960)),
+    'wide_resnet': ({'width': 128, 'depth': 20}, (1024, 10240, 40960)),
+  },
+}
+_RUN = {
+  'smoke': {'num_results': 12, 'num_burnin_steps': 0, 'thinning': 1, 'step_size': 0.02},
+  'laptop': {
+    'num_results': 400,
+    'num_burnin_steps': 500,
+    'thinning': 5,
+    'num_tuning_steps': 150,
+  },
+  'paper': {
+    'num_results': 30_000,
+    'num_burnin_steps': 20_000,
+    'thinning': 100,
+    'num_tuning_steps': 5000,
+  },
+}
+_NUM_TEST = {'smoke': 3, 'laptop': 100, 'paper': 100}
+_DASHES = ('-', '--', ':')
+
+
+def _pieces(scale, shared):
+  fixed = {**shared, 'num_test': _NUM_TEST[scale], 'likelihood': 'gaussian'}
+  return [
+    {
+      **fixed,
+      'model': model,
+      'network': network,
+      'num_train': num_train,
+      'run': {
+        'sampler': sampler,
+        'num_chains': 3,
+        'regularizer': 'n*noise' if model == 'wide_resnet' else None,  # as in the paper
+        **_RUN[scale],
+      },
+    }
+    for model, (network, nums_train) in _PROBLEMS[scale].items()
+    for num_train in nums_train
+    for sampler in _SAMPLERS
+  ]
+
+
+def _make_draw(key, label):
+  def draw(figure, rows):
+    from matplotlib import lines
+
+    figure.set_size_inches(7.2, 5.0)
+    grid = figure.subplots(len(chains.NAMES), len(_TITLES), squeeze=False)
+    for column, (model, title) in zip(grid.T, _TITLES.items(), strict=True):
+      chosen = [row for row in rows if row['model'] == model]
+      nums_train = sorted({row['num_train'] for row in chosen})
+      for ax, name in zip(column, chains.NAMES, strict=True):
+        everything = []
+        for row in chosen:
+          curves = row['curves'][name]
+          low, mean, high = plotting.spread(curves[key])
+          i = nums_train.index(row['num_train'])
+          style = {**_SAMPLERS[row['run']['sampler']], 'linestyle': _DASHES[i], 'marker': None}
+          style['label'] = style['label'] if i == 0 else None
+          plotting.curve_with_band(ax, curves['steps'], mean, low, high, **style)
+          everything += [*low, *high]
+        drawing.log_scale(ax, 'x', curves['steps'])
+        drawing.log_scale(ax, 'y', everything)
+      column[0].set_title(title, fontsize=9)
+      column[0].legend(
+        [
+          lines.Line2D([], [], color=drawing.MUTED, linestyle=dashes)
+          for dashes in _DASHES[: len(nums_train)]
+        ],
+        [f'n = {n}' for n in nums_train],
+        frameon=False,
+      )
+    for ax, name in zip(grid[:, 0], chains.NAMES, strict=True):
+      ax.set_ylabel(f'{label}, {chains.NAMES[name]}')
+    figure.supxlabel(f'steps ({plotting.DATA[rows[0]["data"]]})', fontsize=9)
+    plotting.legend(figure)
+
+  return draw
+
+
+RECIPES = {
+  'ess-architecture': recipes.Recipe(
+    _pieces, chains.compute, _make_draw('ess_per_step', 'ESS per step')
+  ),
+  'rhat': recipes.Recipe(
+    _pieces, chains.compute, _make_draw('r_hat_squared_minus_1', 'R-hat² − 1')
+  ),
+}

@@ -1,0 +1,70 @@
+"""Our samplers against that of the paper, each tuned by the same procedure."""
+
+import numpy as np
+
+from tfp_reprior.figures import chains, plotting, recipes
+from tfp_reprior.mcmc import samplers
+from tfp_reprior.report import drawing
+
+_WIDTHS = {'smoke': (4,), 'laptop': (64, 256), 'paper': (64, 256, 1024)}
+_NUM_TRAIN = {'smoke': 4, 'laptop': 64, 'paper': 256}
+_NUM_TEST = {'smoke': 3, 'laptop': 100, 'paper': 100}
+_RUN = {
+  'smoke': {'num_results': 12, 'num_burnin_steps': 0, 'thinning': 1, 'step_size': 0.02},
+  'laptop': {
+    'num_results': 1500,
+    'num_burnin_steps': 500,
+    'thinning': 4,
+    'num_tuning_steps': 200,
+  },
+  'paper': {
+    'num_results': 100_000,
+    'num_burnin_steps': 20_000,
+    'thinning': 10,
+    'num_tuning_steps': 5000,
+  },
+}
+_PAPER = 'uncalibrated_langevin'
+
+
+def _pieces(scale, shared):
+  names = ('rotation', _PAPER) if scale == 'smoke' else samplers.NAMES[1:]  # not 'auto'
+  fixed = {**shared, 'num_train': _NUM_TRAIN[scale], 'num_test': _NUM_TEST[scale]}
+  return [
+    {
+      **fixed,
+      'likelihood': 'gaussian',
+      'model': 'fcn',
+      'network': {'width': width, 'depth': 3},
+      'run': {'sampler': name, 'num_chains': 2, **_RUN[scale]},
+    }
+    for width in _WIDTHS[scale]
+    for name in names
+  ]
+
+
+def _draw(figure, rows):
+  widths = sorted({row['network']['width'] for row in rows})
+  names = [row['run']['sampler'] for row in rows if row['network']['width'] == widths[0]]
+  figure.set_size_inches(7.2, 1.2 + 0.28 * len(names))
+  axes = figure.subplots(1, len(chains.NAMES), sharey=True)
+  for ax, name in zip(axes, chains.NAMES, strict=True):
+    everything = []
+    for i, width in enumerate(widths):
+      chosen = [row['ess_per_step'][name] for row in rows if row['network']['width'] == width]
+      low, mean, high = 1000 * np.array(plotting.spread(chosen))
+      y = np.arange(len(names)) + 0.18 * (i - (len(widths) - 1) / 2)
+      color = drawing.COLORS[i]
+      ax.hlines(y, low, high, color=color, alpha=0.4, linewidth=3)
+      ax.plot(mean, y, 'o', color=color, markersize=4, label=f'width {width}')
+      everything += [*low, *high]
+    drawing.log_scale(ax, 'x', everything)
+    ax.set_title(chains.NAMES[name], fontsize=9)
+  labels = [f'{n} (paper)' if n == _PAPER else n for n in names]
+  axes[0].set_yticks(range(len(names)), [label.replace('_', ' ') for label in labels])
+  axes[0].set_ylim(len(names) - 0.5, -0.5)
+  figure.supxlabel(f'effective samples per 1,000 steps ({plotting.describe(rows[0])})', fontsize=9)
+  plotting.legend(figure)
+
+
+RECIPES = {'samplers': recipes.Recipe(_pieces, chains.compute, _draw)}

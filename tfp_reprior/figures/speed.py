@@ -1,0 +1,88 @@
+"""Seconds per step, standard and repriorised."""
+
+import numpy as np
+import tensorflow as tf
+
+from tfp_reprior import compilation, models
+from tfp_reprior import posterior as posterior_lib
+from tfp_reprior.figures import plotting, recipes
+from tfp_reprior.internal import timing
+from tfp_reprior.mcmc import samplers
+
+_STYLES = {
+  'uncalibrated_standard': plotting.STANDARD,
+  'uncalibrated_langevin': plotting.REPRIORISED,
+}
+_MODELS = {'fcn': models.fcn, 'cnn': models.cnn}
+_TITLES = {'fcn': 'fully connected', 'cnn': 'convolutional'}
+_NUM_OUTPUTS = 10
+_SCALES = {
+  'smoke': {'input_shape': [4, 4, 1], 'num_data': 3, 'num_rounds': 1},
+  'laptop': {'input_shape': [32, 32, 3], 'num_data': 64, 'num_rounds': 15},
+  'paper': {'input_shape': [32, 32, 3], 'num_data': 256, 'num_rounds': 50},
+}
+_WIDTHS = {
+  'smoke': {'fcn': (4, 8), 'cnn': (2, 4)},
+  'laptop': {'fcn': (64, 128, 256, 512, 1024), 'cnn': (8, 16, 32, 64)},
+  'paper': {'fcn': (64, 128, 256, 512, 1024, 2048), 'cnn': (16, 32, 64, 128, 256)},
+}
+
+
+def _pieces(scale, shared):
+  return [
+    {'model': model, 'width': width, 'seed': shared['seed'], **_SCALES[scale]}
+    for model, widths in _WIDTHS[scale].items()
+    for width in widths
+  ]
+
+
+def _compute(piece, context):
+  """Times both samplers in turn, on random data."""
+  rng = np.random.default_rng(piece['seed'])
+  x = rng.normal(size=(piece['num_data'], *piece['input_shape'])).astype(np.float32)
+  y = rng.normal(size=(piece['num_data'], _NUM_OUTPUTS)).astype(np.float32)
+  model = _MODELS[piece['model']](tuple(piece['input_shape']), _NUM_OUTPUTS, piece['width'])
+  posterior = posterior_lib.Posterior(model, x, y)
+  contestants = {name: _make_step(posterior, name, piece['seed']) for name in _STYLES}
+  return {
+    'num_parameters': posterior.split.num_parameters,
+    'seconds': timing.alternate(contestants, piece['num_rounds']),
+    'machine': timing.machine_facts(),
+  }
+
+
+def _make_step(posterior, name, seed):
+  """A function without arguments that takes a step of one chain."""
+  sampler = samplers.make_sampler(posterior, name)
+  kernel = sampler.kernel_fn(1e-3, 0.1)
+  state = [p[0] for p in sampler.start_fn(1, seed)]
+  results = kernel.bootstrap_results(state)
+  step = compilation.function(
+    lambda state, results: kernel.one_step(state, results, seed=tf.constant([1, 2]))
+  )
+  # Concrete, because TensorFlow complains of many functions that have one name.
+  concrete = step.get_concrete_function(state, results)
+  return lambda: concrete(state, results)
+
+
+def _draw(figure, rows):
+  for ax, (model, title) in zip(figure.subplots(1, 2), _TITLES.items(), strict=True):
+    chosen = [row for row in rows if row['model'] == model]
+    widths = [row['width'] for row in chosen]
+    everything = []
+    for name, style in _STYLES.items():
+      seconds = [row['seconds'][name] for row in chosen]
+      ax.plot(widths, seconds, markersize=3.5, **style)
+      everything += seconds
+    plotting.log_log(ax, widths, everything)
+    ax.set_title(title, fontsize=9)
+  figure.axes[0].set_ylabel('seconds per step')
+  machine = rows[0]['machine']
+  figure.supxlabel(
+    f'width (n = {rows[0]["num_data"]}; {machine["cores"]} cores, {machine["processor"]})',
+    fontsize=9,
+  )
+  plotting.legend(figure)
+
+
+RECIPES = {'speed': recipes.Recipe(_pieces, _compute, _draw)}
