@@ -2,51 +2,64 @@
 
 import numpy as np
 import pytest
-import scipy.integrate
-import scipy.special
 import statistics_lib
+import tensorflow_probability as tfp
 
 import tfp_reprior as tfr
 from tfp_reprior.theory import divergence
 
-S2, X, Y = 0.25, 0.8, 1.1
+X, Y = 0.8, 1.1
+NOISES = {'known': 0.5, 'unknown': tfp.distributions.LogNormal(-0.6, 0.4)}
 
 
-def _two_weights():
+def _two_weights(noise='known'):
   """A network with one weight before the readout and one in it: f(x) = w2 w1 x."""
   model = tfr.models.fcn((1,), 1, 1, 1, 'linear', 1.0, 0.0, 1.0, 0.0, dtype='float64')
-  return tfr.Posterior(model, np.array([[X]]), np.array([[Y]]), noise_scale=S2**0.5)
+  return tfr.Posterior(model, np.array([[X]]), np.array([[Y]]), NOISES[noise])
 
 
-def _expectation(f):
-  integrand = lambda z: f(z) * np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi)  # noqa: E731
-  return scipy.integrate.quad(integrand, -12, 12, epsabs=1e-12)[0]
+def _expectation(f, num_nodes=101):
+  """Over z ~ N(0, 1), by the trapezoidal rule."""
+  nodes = np.linspace(-9, 9, num_nodes)
+  weights = np.exp(-(nodes**2) / 2)
+  return sum(w * f(z) for z, w in zip(nodes, weights, strict=True)) / np.sum(weights)
 
 
-def _two_weights_kl(coordinates):
-  """By integration over w1 and, in theta, over w2."""
+def _two_weights_kl(coordinates, noise):
+  """By integration over w1, the noise and, in theta, w2."""
 
-  def log_prob_of_target(w1):  # log N(y; 0, s2 + (w1 x)^2)
-    variance = S2 + (w1 * X) ** 2
-    return -(Y**2) / (2 * variance) - np.log(2 * np.pi * variance) / 2
+  def variance_of(u):
+    return 0.25 if noise == 'known' else np.exp(2 * (-0.6 + 0.4 * u))
 
-  def log_likelihood(w1, w2):
-    return -((Y - w1 * w2 * X) ** 2) / (2 * S2) - np.log(2 * np.pi * S2) / 2
+  def log_normal(residual, variance):
+    return -(residual**2) / (2 * variance) - np.log(2 * np.pi * variance) / 2
 
-  log_evidence = np.log(_expectation(lambda w1: np.exp(log_prob_of_target(w1))))
+  def log_prob_of_target(w1, u):
+    return log_normal(Y, variance_of(u) + (w1 * X) ** 2)
+
+  def over_both(f):
+    return _expectation(lambda u: _expectation(lambda w1: f(w1, u)))
+
+  log_evidence = np.log(over_both(lambda w1, u: np.exp(log_prob_of_target(w1, u))))
   if coordinates == 'phi':
-    return -_expectation(log_prob_of_target) + log_evidence
-  return -_expectation(lambda w1: _expectation(lambda w2: log_likelihood(w1, w2))) + log_evidence
+    return -over_both(log_prob_of_target) + log_evidence
+  # Over w2, for which the residual is quadratic, three points are enough.
+  w2, weights = np.polynomial.hermite_e.hermegauss(3)
+  weights = weights / np.sum(weights)
+  return log_evidence - over_both(
+    lambda w1, u: np.sum(weights * log_normal(Y - w1 * w2 * X, variance_of(u)))
+  )
 
 
 @pytest.mark.parametrize('coordinates', ['phi', 'theta'])
-def test_estimate_is_the_integral(coordinates):
-  expected = _two_weights_kl(coordinates)
-  estimate = tfr.theory.kl_to_prior(_two_weights(), 20000, coordinates, seed=1)
+@pytest.mark.parametrize('noise', NOISES)
+def test_estimate_is_the_integral(coordinates, noise):
+  expected = _two_weights_kl(coordinates, noise)
+  estimate = tfr.theory.kl_to_prior(_two_weights(noise), 30000, coordinates, seed=1)
   assert abs(estimate.value - expected) < 5 * estimate.standard_error  # a false alarm in 1.7e6
-  # The test sees errors of a tenth of what there is to see.
-  assert estimate.standard_error < 0.02 * expected
-  assert estimate.num_draws == 20000
+  # The test sees errors of a quarter of what there is to see.
+  assert estimate.standard_error < 0.025 * expected
+  assert estimate.num_draws == 30000
 
 
 def _gaussian_kl(kernel_root, y, noise_scale):

@@ -69,7 +69,7 @@ def _draw(figure, rows):
       mean - 2 * stddev,
       mean + 2 * stddev,
       color=drawing.LINE,
-      label='limit: mean and two standard deviations',
+      label='limit',
     )
     ax.plot(x, np.transpose(row['functions']), color=drawing.COLORS[5], linewidth=0.6)
     for sign in (-2, 0, 2):

@@ -8,7 +8,7 @@ from tfp_reprior.bijectors import factorization
 from tfp_reprior.figures import plotting, recipes
 from tfp_reprior.report import drawing
 
-_NUM_POINTS = 151
+_NUM_POINTS = 101
 _LIMIT = 3.5
 _LEVELS = (-4.5, -2.0, -0.5)  # of the log-density: 3, 2 and 1 standard deviations
 _LABELS = {'theta': r'\theta', 'phi': r'\phi'}

@@ -92,23 +92,23 @@ def kl_to_prior(posterior, num_draws=1000, coordinates='phi', seed=0):
   else:
     density = composed_posterior.ComposedPosterior(posterior)
 
+  squares = np.sum(np.square(posterior.y.numpy(), dtype=np.float64)) if is_conjugate else None
+
   def energies_and_log_weights(parts):
     log_weights = density.log_likelihood_fn(*parts)
     if coordinates == 'phi':
       return -log_weights, log_weights
     psi = posterior.features_fn(*parts[: posterior.split.num_hidden])
-    return tf.reduce_sum(tf.square(psi), axis=[-2, -1]), log_weights
+    k, noise = posterior.split.num_outputs, posterior.likelihood_given(parts)
+    sums = squares + k * tf.reduce_sum(tf.square(psi), axis=[-2, -1])
+    # The 2 pi of p(y | theta) and of p(y) cancel.
+    energies = sums / (2 * noise.noise_variance) + psi.shape[-2] * k * noise.log_noise_scale
+    return energies, log_weights
 
   batches = prior_draws.map_prior(energies_and_log_weights, posterior.split, num_draws, seed)
   energies, log_weights = (
     np.concatenate(values).astype(np.float64) for values in zip(*batches, strict=True)
   )
-  if coordinates == 'theta':
-    n, k = posterior.y.shape
-    s2 = posterior.likelihood.noise_variance
-    squares = np.sum(np.square(posterior.y.numpy(), dtype=np.float64))
-    # The 2 pi of p(y | theta) and of p(y) cancel.
-    energies = (squares + k * energies) / (2 * s2) + n * k / 2 * np.log(s2)
   return _jackknife(energies, log_weights)
 
 
