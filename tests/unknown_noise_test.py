@@ -206,9 +206,3 @@ def test_reprs_say_the_prior():
   assert repr(posterior).endswith('likelihood=Gaussian(noise_scale=LogNormal(loc=-1, scale=0.7)))')
   assert "regularizer='noise'" in repr(tfr.ComposedPosterior(posterior))
   assert 'regularizer=?' in repr(posterior.reprior())
-
-
-def test_divergences_in_theta_need_known_noise():
-  posterior = toys.tiny_posterior(noise_scale=PRIORS[0])
-  with pytest.raises(ValueError, match=r'needs Gaussian noise of one known scale. Received: Gauss'):
-    tfr.theory.kl_to_prior(posterior, num_draws=3, coordinates='theta')

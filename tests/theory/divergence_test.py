@@ -179,9 +179,7 @@ def test_theta_needs_gaussian_noise():
   posterior = tfr.Posterior(
     model, np.ones((1, 2)), np.array([1]), likelihood=tfr.likelihoods.Categorical()
   )
-  with pytest.raises(
-    ValueError, match='needs Gaussian noise of one known scale. Received: Categorical'
-  ):
+  with pytest.raises(ValueError, match='needs Gaussian noise of one scale. Received: Categorical'):
     tfr.theory.kl_to_prior(posterior, coordinates='theta')
 
 

@@ -82,16 +82,14 @@ def kl_to_prior(posterior, num_draws=1000, coordinates='phi', seed=0):
   if checks.positive_integer('num_draws', num_draws) < 3:
     raise ValueError(f'`num_draws` must be at least 3. Received: num_draws={num_draws}')
   is_conjugate = posterior.likelihood.is_conjugate
-  if coordinates == 'theta' and (not is_conjugate or posterior.likelihood.event_shapes):
+  if coordinates == 'theta' and not is_conjugate:
     raise ValueError(
-      "`coordinates='theta'` needs Gaussian noise of one known scale. Received: "
-      f'{posterior.likelihood!r}'
+      f"`coordinates='theta'` needs Gaussian noise of one scale. Received: {posterior.likelihood!r}"
     )
   if is_conjugate:
     density = collapsed_posterior.CollapsedPosterior(posterior)
   else:
     density = composed_posterior.ComposedPosterior(posterior)
-
   squares = np.sum(np.square(posterior.y.numpy(), dtype=np.float64)) if is_conjugate else None
 
   def energies_and_log_weights(parts):
@@ -99,7 +97,7 @@ def kl_to_prior(posterior, num_draws=1000, coordinates='phi', seed=0):
     if coordinates == 'phi':
       return -log_weights, log_weights
     psi = posterior.features_fn(*parts[: posterior.split.num_hidden])
-    k, noise = posterior.split.num_outputs, posterior.likelihood_given(parts)
+    k, noise = posterior.split.num_outputs, posterior.likelihood_given(parts)  # known, or drawn
     sums = squares + k * tf.reduce_sum(tf.square(psi), axis=[-2, -1])
     # The 2 pi of p(y | theta) and of p(y) cancel.
     energies = sums / (2 * noise.noise_variance) + psi.shape[-2] * k * noise.log_noise_scale
