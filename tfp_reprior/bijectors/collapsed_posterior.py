@@ -1,11 +1,12 @@
 """The posterior in phi for Gaussian noise, with the readout integrated out."""
 
+import copy
 import math
 
 import tensorflow as tf
 
-from tfp_reprior.bijectors import factorization, gradients
-from tfp_reprior.internal import checks, random
+from tfp_reprior.bijectors import factorization, gradients, row_sums
+from tfp_reprior.internal import checks, distribution, random
 from tfp_reprior.internal import parts as parts_lib
 
 
@@ -35,6 +36,12 @@ class CollapsedPosterior:
   is the same up to rounding, the activations of one chunk are all that is kept, and a gradient
   costs one more forward pass. Chunks use the feature space.
 
+  Devices: with a `strategy` of `tf.distribute` the data are split over its replicas in the same
+  way: the sums of the first pass are added up over replicas, then those of the second, in two
+  exchanges for each gradient, of `d^2 + d k` numbers and as many as there are hidden weights. The
+  result is again the same up to rounding, and the same kernels and loops sample from it. Test
+  inputs of `predict` are split too.
+
   Args:
     posterior: A `tfp_reprior.Posterior` with Gaussian likelihood.
     chunk_size: Positive integer, the number of data that go through the network at once; by
@@ -42,6 +49,7 @@ class CollapsedPosterior:
     linalg_dtype: `tf.float64` to add up and factorize the Gram matrix of a float32 network in
       float64; by default the dtype of the model. `docs/performance.md` has the errors of both.
     space: `'feature'`, `'data'`, or `'auto'` for the smaller of n and d.
+    strategy: A `tf.distribute.Strategy`, to split the data over its replicas.
 
   #### Examples
 
@@ -58,7 +66,7 @@ class CollapsedPosterior:
   ```
   """
 
-  def __init__(self, posterior, chunk_size=None, linalg_dtype=None, space='auto'):
+  def __init__(self, posterior, chunk_size=None, linalg_dtype=None, space='auto', strategy=None):
     if not posterior.likelihood.is_conjugate:
       raise ValueError(
         'Only Gaussian noise of one scale leaves a readout that can be integrated out. Received: '
@@ -66,17 +74,27 @@ class CollapsedPosterior:
       )
     if chunk_size is not None:
       checks.positive_integer('chunk_size', chunk_size)
-      if checks.one_of('space', space, factorization.SPACES) == 'data':
-        raise ValueError(
-          "Chunks need the sums over data of the feature space. Received: space='data', "
-          f'chunk_size={chunk_size}'
-        )
+    checks.one_of('space', space, factorization.SPACES)
+    if space == 'data' and not (chunk_size is None and strategy is None):
+      raise ValueError(
+        'Chunks and strategies need the sums over data of the feature space. Received: '
+        f"space='data', chunk_size={chunk_size}, strategy={strategy}"
+      )
     self.posterior = posterior
     self._split = posterior.split
     self._chunk_size = chunk_size
     self._linalg_dtype = tf.as_dtype(linalg_dtype or self._split.dtype)
     checks.one_of('linalg_dtype', self._linalg_dtype, (tf.float32, tf.float64))
     self._space = space
+    self._strategy = strategy
+    rows = [posterior.x, posterior.y]
+    self._data = (
+      distribution.Shard(rows)
+      if strategy is None
+      else distribution.Shards(strategy, rows, self._linalg_dtype)
+    )
+    self._has_sums = strategy is not None or (chunk_size or math.inf) < posterior.y.shape[0]
+    self._sums = row_sums.RowSums(self._split, self._scaled, self._linalg_dtype, chunk_size)
 
   @property
   def log_constant(self):
@@ -90,11 +108,15 @@ class CollapsedPosterior:
     """
     if len(hidden_parts) == len(self._split.event_shapes):
       hidden_parts = hidden_parts[: self._split.num_hidden]
-    log_likelihood = (
-      self._whole_log_likelihood(hidden_parts)
-      if self._num_chunks <= 1
-      else self._chunked_log_likelihood(self._split.check_parts(hidden_parts, hidden=True))
-    )
+    hidden_parts = self._split.check_parts(hidden_parts, hidden=True)
+    if self._has_sums:
+      log_likelihood = gradients.explicit(
+        lambda *parts: self._data.run(self._sums.value_and_gradients, *parts), hidden_parts
+      )
+    else:
+      a, b = self._scaled(hidden_parts, self.posterior.x, self.posterior.y)
+      space = factorization.choose_space(a, self._space)
+      log_likelihood = gradients.marginal_log_likelihood(a, b, space)
     # The determinant of K / s2 becomes that of K.
     log_noise_scale = self._cast(self.posterior.likelihood_given(hidden_parts).log_noise_scale)
     shift = self.posterior.y.shape.num_elements() * log_noise_scale
@@ -136,18 +158,42 @@ class CollapsedPosterior:
       mean: `[*chains, m, k]`.
       variance: `[*chains, m, k]`.
     """
+    hidden_parts = self._split.check_parts(hidden_parts, hidden=True)
     factor = self._factor(hidden_parts)
-    psi = self._cast(self._split.embed(hidden_parts, x))  # [*chains, m, d]
-    mean = tf.matmul(psi, factor.mean())
-    root = factor.root_transpose_matmul(tf.linalg.matrix_transpose(psi))  # S.T @ psi.T
-    variance = tf.reduce_sum(tf.square(root), axis=-2)[..., tf.newaxis]  # diag(psi Sigma psi.T)
-    variance = tf.broadcast_to(variance, tf.shape(mean))
-    return tf.cast(mean, self._split.dtype), tf.cast(variance, self._split.dtype)
 
-  @property
-  def _num_chunks(self):
-    n = self.posterior.y.shape[0]
-    return 1 if self._chunk_size is None else -(-n // self._chunk_size)
+    def predict_rows(x):
+      psi = self._cast(self._split.embed(hidden_parts, x))  # [*chains, m, d]
+      mean = tf.matmul(psi, factor.mean())
+      root = factor.root_transpose_matmul(tf.linalg.matrix_transpose(psi))  # S.T @ psi.T
+      variance = tf.reduce_sum(tf.square(root), axis=-2)[..., tf.newaxis]  # diag(psi Sigma psi.T)
+      variance = tf.broadcast_to(variance, tf.shape(mean))
+      return tf.cast(mean, self._split.dtype), tf.cast(variance, self._split.dtype)
+
+    chain_ndims = hidden_parts[0].shape.rank - self._split.event_ndims[0]
+    return self._data.map_rows(predict_rows, [x], axis=chain_ndims)
+
+  def run_on_replicas(self, fn, *arguments):
+    """Runs `fn(density, *arguments)` on every replica of the strategy, a whole loop if need be.
+
+    `density` is this one for use on the replica, where each evaluation meets those of the others.
+    This is for TPUs, which run a program of their own; `MirroredStrategy` and
+    `MultiWorkerMirroredStrategy` refuse loops in it, and need none: there the loop goes around
+    `target_log_prob_fn`.
+
+    Args:
+      fn: Function of a density and `arguments`; returns the same on all replicas.
+      *arguments: Tensors, or lists of them.
+
+    Returns:
+      What `fn` returns.
+    """
+
+    def run_shard(shard, *arguments):
+      density = copy.copy(self)
+      density._data = shard
+      return fn(density, *arguments)
+
+    return self._data.run(run_shard, *arguments)
 
   def _cast(self, value):
     """A tensor or a number in the dtype of the linear algebra."""
@@ -159,97 +205,23 @@ class CollapsedPosterior:
     theta_out = tf.cast(theta_out, self._split.dtype)
     return parts_lib.unstack_readout(theta_out, self._split.has_bias)
 
-  def _scaled(self, hidden_parts, x, y):
+  def _scaled(self, hidden_parts, x, y, counts=None):
     """Scaled features and targets of some of the data, in the dtype of the linear algebra."""
-    psi = self._cast(self._split.embed(hidden_parts, x))
+    psi, y = self._cast(self._split.embed(hidden_parts, x)), self._cast(y)
+    if counts is not None:  # zero for rows that are there for their shape only
+      psi, y = counts * psi, counts * y
     noise_variance = self._cast(self.posterior.likelihood_given(hidden_parts).noise_variance)
-    return factorization.scale(psi, self._cast(y), noise_variance)
+    return factorization.scale(psi, y, noise_variance)
 
   def _factor(self, hidden_parts):
-    if self._num_chunks > 1:
-      return factorization.FeatureFactor(*self._sums(hidden_parts))
+    if self._has_sums:
+      return factorization.FeatureFactor(*self._data.run(self._sums.gram_and_rhs, *hidden_parts))
     a, b = self._scaled(hidden_parts, self.posterior.x, self.posterior.y)
     return factorization.make_factor(a, b, factorization.choose_space(a, self._space))
-
-  def _whole_log_likelihood(self, hidden_parts):
-    a, b = self._scaled(hidden_parts, self.posterior.x, self.posterior.y)
-    return gradients.marginal_log_likelihood(a, b, factorization.choose_space(a, self._space))
-
-  def _chunked_log_likelihood(self, hidden_parts):
-    """As `gradients.marginal_log_likelihood`, but down to the hidden parts, in two passes."""
-
-    @tf.custom_gradient
-    def value(*hidden_parts):
-      factor = factorization.FeatureFactor(*self._sums(hidden_parts))
-      mu = factor.mean()
-      matrix = gradients.precision_matrix(factor.chol, mu)
-
-      def add_chunk(sums, x, y):
-        residual_squares, *grads = sums
-        with tf.GradientTape() as tape:
-          tape.watch(hidden_parts)
-          a, b = self._scaled(hidden_parts, x, y)
-        alpha = b - tf.matmul(a, mu)
-        residual_squares += gradients.sum_squares(alpha)
-        cotangents = [gradients.cotangent_rows(a, b, mu, matrix), -alpha]
-        chunk_grads = tape.gradient([a, b], hidden_parts, output_gradients=cotangents)
-        return residual_squares, *(g + c for g, c in zip(grads, chunk_grads, strict=True))
-
-      zeros = [tf.zeros_like(h) for h in hidden_parts]
-      sums = (tf.zeros(tf.shape(mu)[:-2], mu.dtype), *zeros)
-      residual_squares, *grads = self._fold(add_chunk, sums)
-
-      def backward(upstream):
-        upstream = tf.cast(upstream, self._split.dtype)
-        return [
-          parts_lib.expand_chains(upstream, g) * gradients.once_differentiable(g) for g in grads
-        ]
-
-      k = mu.shape[-1]
-      squares = residual_squares + gradients.sum_squares(mu)
-      return -0.5 * squares + k * factor.log_det(), backward
-
-    return value(*hidden_parts)
-
-  def _sums(self, hidden_parts):
-    """`a.T @ a` `[*chains, d, d]` and `a.T @ b` `[*chains, d, k]`, chunk by chunk."""
-
-    def add_chunk(sums, x, y):
-      a, b = self._scaled(hidden_parts, x, y)
-      return (
-        sums[0] + tf.matmul(a, a, transpose_a=True),
-        sums[1] + tf.matmul(a, b, transpose_a=True),
-      )
-
-    chains = tf.shape(hidden_parts[0])[: hidden_parts[0].shape.rank - self._split.event_ndims[0]]
-    d, k = self._split.num_features, self._split.num_outputs
-    zeros = [
-      tf.zeros(tf.concat([chains, shape], axis=0), self._linalg_dtype) for shape in ((d, d), (d, k))
-    ]
-    return self._fold(add_chunk, tuple(zeros))
-
-  def _fold(self, add_chunk, sums):
-    """Runs `sums = add_chunk(sums, x, y)` over chunks of the data, the last one maybe smaller."""
-    x, y, size = self.posterior.x, self.posterior.y, self._chunk_size
-    num_whole = y.shape[0] // size
-
-    def add_whole_chunk(i, sums):
-      def chunk(rows):  # not `rows[i * size : ...]`, whose size XLA does not know
-        begin = [i * size] + [0] * (rows.shape.rank - 1)
-        return tf.slice(rows, begin, [size, *rows.shape[1:]])
-
-      return i + 1, add_chunk(sums, chunk(x), chunk(y))
-
-    # One chunk at a time: iterations that run ahead would keep their activations.
-    _, sums = tf.while_loop(
-      lambda i, _: i < num_whole, add_whole_chunk, (tf.constant(0), sums), parallel_iterations=1
-    )
-    if y.shape[0] > num_whole * size:
-      sums = add_chunk(sums, x[num_whole * size :], y[num_whole * size :])
-    return sums
 
   def __repr__(self):
     return (
       f'CollapsedPosterior({self.posterior!r}, chunk_size={self._chunk_size}, '
-      f'linalg_dtype={self._linalg_dtype.name}, space={self._space!r})'
+      f'linalg_dtype={self._linalg_dtype.name}, space={self._space!r}, '
+      f'strategy={type(self._strategy).__name__ if self._strategy else None})'
     )

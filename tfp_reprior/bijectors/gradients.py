@@ -1,13 +1,14 @@
 """Values with closed-form gradients: the collapsed density, and the map with its log-determinant.
 
-Back-propagation through a Cholesky factorization costs several times the factorization. The two
-functions here need no more than the inverse of the factorized matrix, or two triangular solves
+Back-propagation through a Cholesky factorization costs several times the factorization. These
+functions need no more than the inverse of the factorized matrix, or two triangular solves
 with it. Notation, and the factors, as in `tfp_reprior.bijectors.factorization`.
 """
 
 import tensorflow as tf
 
 from tfp_reprior.bijectors import factorization
+from tfp_reprior.internal import parts as parts_lib
 
 
 def marginal_log_likelihood(a, b, space):
@@ -59,6 +60,33 @@ def marginal_log_likelihood(a, b, space):
     return -0.5 * squares + k * factor.log_det(), backward
 
   return value(a, b)
+
+
+def explicit(value_and_gradients_fn, parts):
+  """A density with the gradients that come with it.
+
+  Args:
+    value_and_gradients_fn: Function of `parts`; returns a density `[*chains]` and the list of its
+      gradients, like `parts`.
+    parts: List of tensors `[*chains, *event_shape]`.
+
+  Returns:
+    The density.
+  """
+
+  @tf.custom_gradient
+  def value(*parts):
+    density, grads = value_and_gradients_fn(*parts)
+
+    def backward(upstream):
+      return [
+        parts_lib.expand_chains(tf.cast(upstream, g.dtype), g) * once_differentiable(g)
+        for g in grads
+      ]
+
+    return density, backward
+
+  return value(*parts)
 
 
 def precision_matrix(chol, mu):

@@ -5,6 +5,7 @@ from tfp_reprior.mcmc.langevin_kernel import LangevinResults
 from tfp_reprior.mcmc.regularizers import tune_regularizer
 from tfp_reprior.mcmc.rotation_langevin import RotationLangevin, UncalibratedRotationLangevin
 from tfp_reprior.mcmc.samplers import Sampler, make_sampler
+from tfp_reprior.mcmc.split_chains import SplitChains
 from tfp_reprior.mcmc.tuning import Trial, Tuning, tune
 from tfp_reprior.mcmc.underdamped_langevin import (
   UncalibratedUnderdampedLangevin,
@@ -17,6 +18,7 @@ __all__ = [
   'PreconditionedCrankNicolson',
   'RotationLangevin',
   'Sampler',
+  'SplitChains',
   'Trial',
   'Tuning',
   'UncalibratedRotationLangevin',

@@ -1,0 +1,129 @@
+"""Several devices: two of them in a process of their own, TPUs as far as a trace goes."""
+
+import collections
+import pathlib
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_probability as tfp
+import toys
+
+import tfp_reprior as tfr
+
+
+class FakeTPUs(tf.distribute.cluster_resolver.SimpleClusterResolver):
+  """Says that there are TPU cores. Programs can be traced for them, but not compiled or run."""
+
+  def __init__(self, num_cores):
+    super().__init__(tf.train.ClusterSpec({'worker': ['localhost:0']}))
+    self._num_cores = num_cores
+
+  def get_tpu_system_metadata(self):
+    device = collections.namedtuple('Device', 'name')
+    prefix = '/job:worker/replica:0/task:0/device:TPU:'
+    devices = tuple(device(f'{prefix}{i}') for i in range(self._num_cores))
+    num = self._num_cores
+    return tf.tpu.experimental.TPUSystemMetadata(num, 1, num, None, devices)
+
+
+def _posterior():
+  rng = np.random.default_rng(0)
+  x, y = rng.normal(size=(10, 3)), rng.normal(size=(10, 2))
+  return tfr.Posterior(tfr.models.fcn((3,), 2, width=8), x, y)  # in float32
+
+
+def _sampling_loop(posterior, strategy):
+  """A function of hidden parts that samples inside the strategy."""
+
+  def sample(density, *hidden):
+    kernel = tfr.mcmc.RotationLangevin(density.log_likelihood_fn, step_size=0.1, damping=0.1)
+    return tfp.mcmc.sample_chain(
+      3, list(hidden), kernel=kernel, trace_fn=lambda _, r: r.target_log_prob, seed=(1, 2)
+    )
+
+  def run(*hidden):
+    return tfr.CollapsedPosterior(posterior, strategy=strategy).run_on_replicas(sample, *hidden)
+
+  return run
+
+
+def test_two_devices_in_a_process_of_their_own():
+  path = pathlib.Path(__file__).with_name('two_devices.py')
+  result = subprocess.run(
+    [sys.executable, '-m', 'pytest', '-p', 'no:cacheprovider', str(path)],
+    capture_output=True,
+    text=True,
+    timeout=600,
+  )
+  assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_the_loop_on_a_tpu_is_one_program_with_static_shapes():
+  posterior = _posterior()  # 10 rows for 4 cores, so that shards are padded
+  strategy = tf.distribute.TPUStrategy(FakeTPUs(4))
+  hidden = posterior.sample_prior(2, seed=1)[: posterior.split.num_hidden]
+  run = tf.function(_sampling_loop(posterior, strategy), autograph=False)
+  program = run.get_concrete_function(*hidden)
+  states, log_probs = program.structured_outputs
+  assert [s.shape for s in states] == [[3, *h.shape] for h in hidden]
+  assert log_probs.shape == [3, 2]
+  graph = program.graph.as_graph_def()
+  loops = [n for n in graph.node if n.op in ('While', 'StatelessWhile')]
+  assert loops and all('_tpu_replicate' in n.attr for n in loops)  # on the TPU, not around it
+  ops = {n.op for f in graph.library.function for n in f.node_def} | {n.op for n in graph.node}
+  assert 'CrossReplicaSum' in ops
+  assert not ops & {'PyFunc', 'EagerPyFunc', 'StatefulPartitionedCall', 'RandomStandardNormal'}
+
+
+def test_the_loop_in_stablehlo_is_portable():
+  posterior = _posterior()
+  hidden = posterior.sample_prior(2, seed=1)[: posterior.split.num_hidden]
+  strategy = tf.distribute.OneDeviceStrategy('CPU:0')
+  run = tf.function(_sampling_loop(posterior, strategy), autograph=False, jit_compile=True)
+  text = run.experimental_get_compiler_ir(*hidden)(stage='stablehlo')
+  assert 'stablehlo.while' in text and 'stablehlo.cholesky' in text
+  assert 'custom_call' not in text
+  assert not re.search(r'\bf64\b|xf64', text)
+  assert not re.search(r'tensor<\?|x\?x', text)
+
+
+def test_the_loop_inside_is_that_outside():
+  posterior = toys.tiny_posterior(n=7)
+  hidden = posterior.sample_prior(2, seed=1)[: posterior.split.num_hidden]
+  strategy = tf.distribute.OneDeviceStrategy('CPU:0')
+  states, _ = tf.function(_sampling_loop(posterior, strategy), autograph=False)(*hidden)
+  kernel = tfr.mcmc.RotationLangevin(
+    tfr.CollapsedPosterior(posterior).log_likelihood_fn, step_size=0.1, damping=0.1
+  )
+  expected = tfp.mcmc.sample_chain(3, hidden, kernel=kernel, trace_fn=None, seed=(1, 2))
+  for a, e in zip(states, expected, strict=True):
+    np.testing.assert_allclose(a, e, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+  'make',
+  [
+    lambda posterior, strategy: tfr.CollapsedPosterior(posterior, strategy=strategy),
+    tfr.mcmc.SplitChains,
+  ],
+)
+def test_a_strategy_is_no_name(make):
+  with pytest.raises(TypeError, match="`strategy` must be a .* Received: strategy='mirrored'"):
+    make(toys.tiny_posterior(), 'mirrored')
+
+
+def test_data_space_cannot_be_split():
+  strategy = tf.distribute.OneDeviceStrategy('CPU:0')
+  with pytest.raises(ValueError, match="strategies need .* Received: space='data'"):
+    tfr.CollapsedPosterior(toys.tiny_posterior(), space='data', strategy=strategy)
+
+
+def test_chains_without_a_dimension_cannot_be_split():
+  posterior = toys.tiny_posterior()
+  density = tfr.mcmc.SplitChains(posterior, tf.distribute.OneDeviceStrategy('CPU:0'))
+  with pytest.raises(ValueError, match='`parts` must have a chain dimension.* Received: parts of'):
+    density.target_log_prob_fn(*posterior.sample_prior(seed=1))

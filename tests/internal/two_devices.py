@@ -1,0 +1,120 @@
+"""Two devices against one. Run by `distribution_test.py`, in a process that has two CPU devices."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_probability as tfp
+import toys
+
+import tfp_reprior as tfr
+from tfp_reprior.internal import distribution
+from tfp_reprior.mcmc import runner
+
+tf.config.set_logical_device_configuration(
+  tf.config.list_physical_devices('CPU')[0], [tf.config.LogicalDeviceConfiguration()] * 2
+)
+
+
+@pytest.fixture(scope='module')
+def strategy():
+  return tf.distribute.MirroredStrategy(['CPU:0', 'CPU:1'])
+
+
+@pytest.fixture(params=['as equal as can be', 'padded'])
+def shards(request, monkeypatch):
+  """Both ways to split seven rows in two; the second is that of TPUs."""
+  is_padded = request.param == 'padded'
+  monkeypatch.setattr(distribution, 'needs_equal_shards', lambda _: is_padded)
+
+
+def _value_and_gradient(density, parts):
+  fn = tf.function(
+    lambda *parts: tfp.math.value_and_gradient(density.target_log_prob_fn, parts), autograph=False
+  )
+  return fn.get_concrete_function(*parts)
+
+
+def _assert_same_density(density, expected_density, parts, atol):
+  actual = tf.nest.flatten(_value_and_gradient(density, parts)(*parts))
+  expected = tf.nest.flatten(
+    tfp.math.value_and_gradient(expected_density.target_log_prob_fn, parts)
+  )
+  for a, e in zip(actual, expected, strict=True):
+    np.testing.assert_allclose(a, e, rtol=0, atol=atol)
+
+
+@pytest.mark.parametrize('chunk_size', [None, 2])
+@pytest.mark.parametrize('chains', [(), (3,)])
+def test_split_data_give_the_density_of_one_device(strategy, shards, chunk_size, chains):
+  posterior = toys.tiny_posterior(n=7, depth=2)
+  density = tfr.CollapsedPosterior(posterior, chunk_size, strategy=strategy)
+  phi = posterior.sample_prior(chains, seed=1)
+  _assert_same_density(density, tfr.CollapsedPosterior(posterior), phi, atol=1e-12)
+
+
+def test_fewer_data_than_devices_are_enough(strategy):
+  posterior = toys.tiny_posterior(n=1)
+  density = tfr.CollapsedPosterior(posterior, strategy=strategy)
+  phi = posterior.sample_prior(seed=1)
+  _assert_same_density(density, tfr.CollapsedPosterior(posterior), phi, atol=1e-12)
+
+
+def test_noise_may_be_unknown_and_linear_algebra_wider_than_the_network(strategy, shards):
+  rng = np.random.default_rng(0)
+  x, y = rng.normal(size=(7, 3)), rng.normal(size=(7, 2))
+  prior = tfp.distributions.LogNormal(-1.0, 0.5)
+  posterior = tfr.Posterior(tfr.models.fcn((3,), 2, width=4), x, y, prior)
+  density = tfr.CollapsedPosterior(posterior, linalg_dtype=tf.float64, strategy=strategy)
+  expected = tfr.CollapsedPosterior(posterior, linalg_dtype=tf.float64)
+  _assert_same_density(density, expected, posterior.sample_prior(2, seed=1), atol=1e-5)
+
+
+def test_a_gradient_takes_two_exchanges(strategy):
+  posterior = toys.tiny_posterior(n=7, depth=2)
+  density = tfr.CollapsedPosterior(posterior, strategy=strategy)
+  graph = _value_and_gradient(density, posterior.sample_prior(seed=1)).graph.as_graph_def()
+  nodes = [*graph.node, *(n for f in graph.library.function for n in f.node_def)]
+  exchanges = [n for n in nodes if n.op.startswith('CollectiveReduce')]
+  assert len(exchanges) == 2 * strategy.num_replicas_in_sync
+
+
+@pytest.mark.parametrize('num_inputs', [1, 5])
+@pytest.mark.parametrize('chains', [(), (2,)])
+def test_predictions_are_those_of_one_device(strategy, shards, num_inputs, chains):
+  posterior = toys.tiny_posterior(n=7)
+  hidden = posterior.sample_prior(chains, seed=1)[: posterior.split.num_hidden]
+  x = np.random.default_rng(1).normal(size=(num_inputs, 3))
+  actual = tfr.CollapsedPosterior(posterior, strategy=strategy).predict(hidden, x)
+  expected = tfr.CollapsedPosterior(posterior).predict(hidden, x)
+  for a, e in zip(actual, expected, strict=True):
+    np.testing.assert_allclose(a, e, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+  'make_density', [tfr.CollapsedPosterior, tfr.ComposedPosterior, lambda posterior: posterior]
+)
+@pytest.mark.parametrize('num_chains', [1, 3])
+def test_split_chains_have_the_density_of_one_device(strategy, shards, make_density, num_chains):
+  posterior = toys.tiny_posterior(n=7)
+  density = make_density(posterior)
+  phi = posterior.sample_prior(num_chains, seed=1)
+  _assert_same_density(tfr.mcmc.SplitChains(density, strategy), density, phi, atol=1e-12)
+
+
+def test_draws_are_those_of_one_device(strategy):
+  posterior = toys.tiny_posterior(n=7)
+  collapsed = tfr.CollapsedPosterior(posterior)
+  split_data = tfr.CollapsedPosterior(posterior, strategy=strategy)
+  split_chains = tfr.mcmc.SplitChains(collapsed, strategy)
+  start = posterior.sample_prior(3, seed=1)
+  runs = []
+  for density in (collapsed, split_data, split_chains):
+    kernel = tfr.mcmc.UnderdampedLangevin(density.target_log_prob_fn, 0.4, damping=0.1)
+    trace_fn = lambda state, results: {'accepted': results.is_accepted}  # noqa: E731
+    runs.append(runner.run_chains(kernel, start, trace_fn, num_draws=20, thinning=1, seed=2))
+  (expected_trace, expected), *others = runs
+  assert 0.2 < np.mean(expected_trace['accepted']) < 0.98  # so that a decision could differ
+  for trace, state in others:
+    np.testing.assert_array_equal(trace['accepted'], expected_trace['accepted'])
+    for a, e in zip(state, expected, strict=True):
+      np.testing.assert_allclose(a, e, rtol=0, atol=1e-9)

@@ -1,0 +1,73 @@
+"""Chains on several devices."""
+
+import tensorflow as tf
+import tensorflow_probability as tfp
+
+from tfp_reprior.bijectors import gradients
+from tfp_reprior.internal import distribution
+
+
+class SplitChains:
+  """A density that evaluates some of the chains on each device.
+
+  Chains are independent, so nothing is exchanged but their states, values and gradients. The loop
+  over steps, and everything random in it, stay in one place: draws are those of one device, for
+  the same seed, up to rounding.
+
+  For data that are too many for one device there is the `strategy` of
+  `tfp_reprior.CollapsedPosterior` instead, which splits the data.
+
+  Args:
+    density: A density of this package: a `tfp_reprior.CollapsedPosterior`, `ComposedPosterior` or
+      `Posterior`.
+    strategy: A `tf.distribute.Strategy`, whose replicas share the chains.
+
+  #### Examples
+
+  ```python
+  import numpy as np
+  import tensorflow as tf
+  import tfp_reprior as tfr
+
+  x = np.linspace(-1, 1, 20, dtype=np.float32)[:, np.newaxis]
+  posterior = tfr.Posterior(tfr.models.fcn((1,), 1, width=64), x, np.sin(3 * x))
+  strategy = tf.distribute.MirroredStrategy(['CPU:0'])  # without arguments: all GPUs
+  density = tfr.mcmc.SplitChains(tfr.CollapsedPosterior(posterior), strategy)
+  density.target_log_prob_fn(*posterior.sample_prior(4, seed=1)).shape  # ==> [4]
+  ```
+  """
+
+  def __init__(self, density, strategy):
+    self._density = density
+    self._strategy = distribution.check_strategy(strategy)
+    posterior = getattr(density, 'posterior', density)
+    self._event_ndims = posterior.split.event_ndims
+
+  def target_log_prob_fn(self, *parts):
+    """As that of the density: `[*chains]`, at least one chain dimension."""
+    return self._evaluate(self._density.target_log_prob_fn, parts)
+
+  def log_likelihood_fn(self, *parts):
+    """As that of the density: `[*chains]`, at least one chain dimension."""
+    return self._evaluate(self._density.log_likelihood_fn, parts)
+
+  def _evaluate(self, log_prob_fn, parts):
+    if parts[0].shape.rank == self._event_ndims[0]:
+      raise ValueError(
+        '`parts` must have a chain dimension, to be split over devices. Received: parts of shapes '
+        f'{[tuple(p.shape) for p in parts]}'
+      )
+
+    def value_and_gradients(*parts):
+      value, *grads = distribution.map_rows(
+        self._strategy,
+        lambda *some: tf.nest.flatten(tfp.math.value_and_gradient(log_prob_fn, list(some))),
+        parts,
+        axis=0,
+      )
+      return value, grads
+
+    return gradients.explicit(value_and_gradients, list(parts))
+
+  def __repr__(self):
+    return f'SplitChains({self._density!r}, strategy={type(self._strategy).__name__})'
