@@ -39,7 +39,8 @@ _SAMPLERS = flags.DEFINE_list(
     'nuts_standard',
     'nuts_repriorised',
   ],
-  'Which to compare; uncalibrated_langevin is that of Hron et al. (2022).',
+  'Which to compare; uncalibrated_langevin is that of Hron et al. (2022). A regularizer other than '
+  'noise goes after a colon: rotation:n*noise, rotation:inf, rotation:tuned.',
 )
 _NUM_GRADIENTS = flags.DEFINE_integer('num_gradients', 4000, 'Gradients of each chain.', 100)
 _NUM_TUNING_STEPS = flags.DEFINE_integer('num_tuning_steps', 400, 'Steps of a pilot chain.', 20)
@@ -71,12 +72,19 @@ def make(posterior, name):
     kernel = tfp.mcmc.NoUTurnSampler(target.target_log_prob_fn, 0.01, max_tree_depth=6)
     kernel = tfp.mcmc.DualAveragingStepSizeAdaptation(kernel, _NUM_TUNING_STEPS.value // 8)
     return base, kernel, 'adapted', 1
-  sampler = tfr.mcmc.make_sampler(posterior, name)
-  tuning = tfr.mcmc.tune(
-    posterior, sampler, num_steps=_NUM_TUNING_STEPS.value, seed=_SEED.value, progress=False
-  )
+  name, _, regularizer = name.partition(':')
+  how = dict(num_steps=_NUM_TUNING_STEPS.value, seed=_SEED.value, progress=False)
+  if regularizer == 'tuned':
+    regularizer, tunings = tfr.mcmc.tune_regularizer(posterior, name, **how)
+    sampler = tfr.mcmc.make_sampler(posterior, name, regularizer=regularizer)
+    tuning = tunings[regularizer]
+  else:
+    regularizer = float(regularizer) if regularizer == 'inf' else regularizer or 'noise'
+    sampler = tfr.mcmc.make_sampler(posterior, name, regularizer=regularizer)
+    tuning = tfr.mcmc.tune(posterior, sampler, **how)
   length = tuning.num_integrator_steps
   chosen = f'{tuning.step_size:.3g}, {tuning.damping:.2g}, {length}'
+  chosen += '' if regularizer == 'noise' else f' ({regularizer})'
   return sampler, sampler.kernel_fn(tuning.step_size, tuning.damping, length), chosen, length
 
 
