@@ -30,8 +30,12 @@ def classes():
   y = tfr.data.centered_one_hot(np.arange(30) % 3, num_classes=3)
   x = (y[:, :2] + 0.3 * rng.standard_normal([30, 2])).astype(np.float32)
   result = _run(x, y, thinning=3)
-  trials = [(0.3, 0.1, 0.2, 1e-3, False), (0.1, 0.1, 0.9, 4e-2, True), (0.1, 1.0, 0.9, 3e-2, True)]
-  result.tuning = tuning.Tuning(0.1, 0.1, [tuning.Trial(*trial) for trial in trials])
+  trials = [
+    (0.3, 0.1, 4, 0.2, 1e-3, False),
+    (0.1, 0.1, 8, 0.9, 4e-2, True),
+    (0.1, 1.0, 8, 0.9, 3e-2, True),
+  ]
+  result.tuning = tuning.Tuning(0.1, 0.1, 8, [tuning.Trial(*trial) for trial in trials])
   return result
 
 
