@@ -130,9 +130,9 @@ def test_classes_have_reliability_and_tuning(write, classes):
   assert _tiles(page)['test accuracy'] == pytest.approx(accuracy, rel=1e-2)
   rows = re.findall(r'<tr><th scope="row">(0.\d00)</th>(.*?)</tr>', page)
   assert [(name, re.findall('<td>(.*?)</td>', cells)) for name, cells in rows] == [
-    ('0.300', ['0.100', '0.200', '1.00', 'not allowed']),
-    ('0.100', ['0.100', '0.900', '40.0', 'chosen']),
-    ('0.100', ['1.00', '0.900', '30.0', '']),
+    ('0.300', ['0.100', '4', '0.200', '1.00', 'not allowed']),
+    ('0.100', ['0.100', '8', '0.900', '40.0', 'chosen']),
+    ('0.100', ['1.00', '8', '0.900', '30.0', '']),
   ]
   assert 'Tuning chose step size 0.100 after 3 pilot runs' in page
 

@@ -220,8 +220,9 @@ def _tuning(run):
   rows = []
   for t in tuning.trials:
     note = 'chosen' if tuning.is_chosen(t) else '' if t.is_feasible else 'not allowed'
-    values = t.damping, t.num_integrator_steps, t.acceptance, 1000 * t.ess_per_gradient
-    rows.append((_figure(t.step_size), [*map(_figure, values), note]))
+    measured = map(_figure, (t.acceptance, 1000 * t.ess_per_gradient))
+    cells = [_figure(t.damping), str(t.num_integrator_steps), *measured, note]
+    rows.append((_figure(t.step_size), cells))
   head = ['Step size', 'Damping', 'Steps', 'Acceptance', 'ESS per 1,000 gradients', '']
   return (
     f'<details class="card"><summary>Tuning chose step size {_figure(tuning.step_size)} '
