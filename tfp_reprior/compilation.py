@@ -19,7 +19,7 @@ import math
 
 import tensorflow as tf
 
-from tfp_reprior.internal import checks
+from tfp_reprior.internal import checks, distribution
 
 POLICIES = ('auto', 'always', 'never')
 
@@ -45,7 +45,12 @@ def get_policy():
 
 
 def compiles_everything():
-  """Whether `function` compiles: on accelerators, unless the policy says otherwise."""
+  """Whether `function` compiles: on accelerators, unless the policy says otherwise.
+
+  Not in the scope of a strategy with several devices: XLA compiles for one.
+  """
+  if distribution.is_in_parts():
+    return False
   has_accelerator = any(d.device_type != 'CPU' for d in tf.config.list_logical_devices())
   return _policy == 'always' or (_policy == 'auto' and has_accelerator)
 

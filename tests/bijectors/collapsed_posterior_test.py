@@ -225,3 +225,13 @@ def test_chunks_need_the_feature_space():
 def test_linalg_dtype_must_be_a_float_that_is_wide_enough():
   with pytest.raises(ValueError, match='`linalg_dtype` must be one of'):
     tfr.CollapsedPosterior(toys.tiny_posterior(), linalg_dtype=tf.float16)
+
+
+@pytest.mark.parametrize('space', ['feature', 'data'])
+@pytest.mark.parametrize('chains', [(), (2,)])
+def test_to_theta_is_the_map(space, chains):
+  posterior = toys.tiny_posterior()
+  phi = posterior.sample_prior(chains, seed=1)
+  actual = tfr.CollapsedPosterior(posterior, space=space).to_theta(phi)
+  for a, e in zip(actual, posterior.reprior(space=space).forward(phi), strict=True):
+    np.testing.assert_allclose(a, e, rtol=0, atol=1e-12)

@@ -1,12 +1,17 @@
 """Two devices against one. Run by `distribution_test.py`, in a process that has two CPU devices."""
 
+import json
+import warnings
+
 import numpy as np
 import pytest
+import sampling_runs
 import tensorflow as tf
 import tensorflow_probability as tfp
 import toys
 
 import tfp_reprior as tfr
+from tfp_reprior.cli import main
 from tfp_reprior.internal import distribution
 from tfp_reprior.mcmc import runner
 
@@ -118,3 +123,50 @@ def test_draws_are_those_of_one_device(strategy):
     np.testing.assert_array_equal(trace['accepted'], expected_trace['accepted'])
     for a, e in zip(state, expected, strict=True):
       np.testing.assert_allclose(a, e, rtol=0, atol=1e-9)
+
+
+def _sample(**changes):
+  """A run in float64, whose numbers do not depend on rounding."""
+  model = tfr.models.fcn((1,), 2, width=8, depth=1, dtype='float64')
+  return sampling_runs.sample(model, **changes)
+
+
+def _assert_same_run(result, expected):
+  assert result.is_complete
+  assert set(result.trace) == set(expected.trace)
+  for name, values in expected.trace.items():
+    np.testing.assert_allclose(result.trace[name], values, rtol=0, atol=1e-8, err_msg=name)
+  for a, e in zip(result.theta_moments.mean, expected.theta_moments.mean, strict=True):
+    np.testing.assert_allclose(a, e, rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize('changes', [{}, {'sampler': 'langevin', 'regularizer': 0.5}])
+def test_a_run_is_that_of_one_device(strategy, changes):
+  result, expected = _sample(strategy=strategy, **changes), _sample(**changes)
+  _assert_same_run(result, expected)
+  x = sampling_runs.X_TEST
+  np.testing.assert_allclose(result.predict(x).mean, expected.predict(x).mean, rtol=0, atol=1e-8)
+
+
+def test_a_run_goes_on_with_other_devices_and_says_so(strategy, tmp_path):
+  _sample(strategy=strategy, run_dir=tmp_path, num_results=6)
+  with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter('always')
+    result = _sample(run_dir=tmp_path)
+  [said] = [str(w.message) for w in caught if w.category is UserWarning]
+  assert 'goes on with 1 device(s) after 2: to the same numbers up to rounding' in said
+  _assert_same_run(result, _sample())
+
+
+def test_the_command_line_takes_a_strategy(tmp_path):
+  flags = '--data=toy --num_test=4 --width=4 --depth=1 --num_chains=2 --num_results=2 --thinning=1'
+  more = '--num_burnin_steps=0 --step_size=0.1 --quiet --no-report --strategy=mirrored --devices=2'
+  assert main.main(['sample', *flags.split(), *more.split(), f'--run_dir={tmp_path}']) == 0
+  assert json.loads((tmp_path / 'settings.json').read_text())['num_replicas'] == 2
+
+
+def test_whole_programs_are_not_compiled_for_several_devices(strategy, compilation_policy):
+  compilation_policy('always')
+  with strategy.scope():
+    assert not tfr.compilation.compiles_everything()
+  assert tfr.compilation.compiles_everything()

@@ -141,6 +141,16 @@ class CollapsedPosterior:
     [phi_out] = random.normal_parts([tf.shape(mean)], mean.dtype, seed)
     return self._unstack(factor.forward(phi_out))
 
+  def to_theta(self, phi_parts):
+    """The weights of a state: as `posterior.reprior(space=space).forward`, data split or not.
+
+    With chunks or a strategy the map is that of the feature space.
+    """
+    num_hidden = self._split.num_hidden
+    hidden_parts, readout_parts = list(phi_parts[:num_hidden]), phi_parts[num_hidden:]
+    phi_out = self._cast(parts_lib.stack_readout(readout_parts))
+    return hidden_parts + self._unstack(self._factor(hidden_parts).forward(phi_out))
+
   def readout_mean(self, hidden_parts):
     """The mean of the readout given the hidden parts: a list like that of `sample_readout`."""
     return self._unstack(self._factor(hidden_parts).mean())

@@ -61,6 +61,23 @@ def add_arguments(parser):
   flags.add(
     sampler, '--max_tuning_seconds', flags.positive_number, None, 'by default as long as it takes'
   )
+  devices = parser.add_argument_group('devices')
+  flags.add(
+    devices,
+    '--strategy',
+    str,
+    None,
+    'mirrored: splits the work over the devices of this machine; by default one is used',
+    metavar='NAME',
+  )
+  flags.add(
+    devices,
+    '--devices',
+    str,
+    None,
+    'for --strategy: how many, or names such as GPU:0,GPU:1; by default all GPUs, or else CPUs',
+    metavar='N|NAMES',
+  )
   run = parser.add_argument_group('run')
   run.add_argument('--run_dir', required=True, metavar='DIR', help='folder for everything')
   run.add_argument(
@@ -85,6 +102,7 @@ def add_arguments(parser):
 def run(args):
   """Runs the command. Returns the exit code."""
   tfr.compilation.keep_freed_memory()
+  strategy = _strategy(args)
   data = flags.load_data(args)
   chosen = likelihood.make(args)
   y_train, y_test = (
@@ -104,6 +122,7 @@ def run(args):
     resume=args.resume,
     checkpoint_seconds=args.checkpoint_seconds,
     progress=not args.quiet,
+    strategy=strategy,
     num_chains=args.num_chains,
     num_results=args.num_results,
     thinning=args.thinning,
@@ -124,6 +143,16 @@ def run(args):
   if args.report:
     write_report(result, args.run_dir)
   return 0
+
+
+def _strategy(args):
+  if args.strategy is None:
+    if args.devices is not None:
+      raise ValueError(f'--devices needs a --strategy. Received: --devices={args.devices}')
+    return None
+  from tfp_reprior.internal import distribution  # imports TensorFlow
+
+  return distribution.make_strategy(args.strategy, args.devices)
 
 
 def write_report(result, run_dir):

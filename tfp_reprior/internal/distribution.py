@@ -9,7 +9,13 @@ a TPU the whole loop can go inside `Shards.run`.
 Shards are as equal as can be. Where they must be equal, as on a TPU, the last row is repeated.
 """
 
+import contextlib
+
 import tensorflow as tf
+
+from tfp_reprior.internal import checks
+
+NAMES = ('mirrored',)
 
 
 class Shard:
@@ -126,6 +132,62 @@ def check_strategy(strategy):
       f'`tf.distribute.MirroredStrategy()`. Received: strategy={strategy!r}'
     )
   return strategy
+
+
+def make_strategy(name, devices=None):
+  """A strategy by its name.
+
+  Args:
+    name: One of `NAMES`.
+    devices: Which devices: how many, or their names, such as `'GPU:0,GPU:1'`; by default all GPUs,
+      or, without any, all CPU devices. Either is text.
+
+  Returns:
+    A `tf.distribute.Strategy`.
+  """
+  checks.one_of('strategy', name, NAMES)
+  present = [d.name.removeprefix('/device:') for d in tf.config.list_logical_devices()]
+  used = [d for d in present if d.startswith('GPU')] or [d for d in present if d.startswith('CPU')]
+  if devices is not None and devices.isdigit():
+    if not 1 <= int(devices) <= len(used):
+      raise ValueError(
+        f'`devices` must be from 1 to {len(used)} here ({", ".join(used)}). Received: '
+        f'devices={devices}'
+      )
+    used = used[: int(devices)]
+  elif devices is not None:
+    used = devices.split(',')
+    if not set(used) <= set(present) or len(set(used)) < len(used):
+      raise ValueError(
+        f'`devices` must be different ones of {", ".join(present)}. Received: devices={devices}'
+      )
+  # CPU devices share their memory. And by default, two strategies of one process would take each
+  # other's exchanges for their own.
+  is_cpu = all(d.startswith('CPU') for d in used)
+  return tf.distribute.MirroredStrategy(
+    used, cross_device_ops=tf.distribute.ReductionToOneDevice() if is_cpu else None
+  )
+
+
+def check_one_process(strategy):
+  """Refuses a strategy with devices that this process does not drive by itself, step by step."""
+  kinds = (tf.distribute.MirroredStrategy, tf.distribute.OneDeviceStrategy)
+  if not isinstance(check_strategy(strategy), kinds):
+    raise ValueError(
+      '`strategy` must be a `MirroredStrategy` or a `OneDeviceStrategy` here: the devices of one '
+      f'process. Received: strategy={strategy!r}'
+    )
+  return strategy
+
+
+def scope(strategy):
+  """A context in which `is_in_parts` knows of the strategy, which may be None."""
+  return contextlib.nullcontext() if strategy is None else strategy.scope()
+
+
+def is_in_parts():
+  """Whether programs are for several devices, so that none of them can compile a whole one."""
+  return tf.distribute.get_strategy().num_replicas_in_sync > 1
 
 
 def needs_equal_shards(strategy):

@@ -15,6 +15,7 @@ def tune_regularizer(
   regularizers=CANDIDATES,
   over_dispersion=1.0,
   path=None,
+  strategy=None,
   **settings,
 ):
   """Finds the regularizer whose coordinates mix fastest.
@@ -30,6 +31,7 @@ def tune_regularizer(
     regularizers: List of candidates, each as of `make_sampler`.
     over_dispersion: As of `make_sampler`.
     path: File to save finished rounds to; with a number for each candidate in its name.
+    strategy: As of `make_sampler`.
     **settings: As of `tune`.
 
   Returns:
@@ -60,6 +62,6 @@ def tune_regularizer(
     if path is not None:
       own_path = pathlib.Path(path)
       own_path = own_path.with_name(f'{own_path.stem}_{i}{own_path.suffix}')
-    made = samplers.make_sampler(posterior, sampler, over_dispersion, regularizer)
+    made = samplers.make_sampler(posterior, sampler, over_dispersion, regularizer, strategy)
     tunings[regularizer] = tuning.tune(posterior, made, path=own_path, **settings)
   return max(tunings, key=lambda r: tunings[r].ess_per_gradient), tunings

@@ -4,12 +4,15 @@ import dataclasses
 import math
 from collections.abc import Callable
 
+import tensorflow as tf
+
 from tfp_reprior.bijectors import collapsed_posterior, composed_posterior
 from tfp_reprior.internal import checks
 from tfp_reprior.mcmc import (
   crank_nicolson,
   noise_coordinate,
   rotation_langevin,
+  split_chains,
   underdamped_langevin,
 )
 
@@ -51,6 +54,7 @@ class Sampler:
     has_damping: Whether the kernel has momentum.
     leaves_prior_out: Whether the log-density that the kernel reports is with respect to N(0, I) on
       the moving parts.
+    strategy: A `tf.distribute.Strategy`, if the work is split over its devices.
   """
 
   name: str
@@ -62,9 +66,10 @@ class Sampler:
   num_moving_parts: int
   has_damping: bool = True
   leaves_prior_out: bool = False
+  strategy: object = None
 
 
-def make_sampler(posterior, name='auto', over_dispersion=1.0, regularizer=None):
+def make_sampler(posterior, name='auto', over_dispersion=1.0, regularizer=None, strategy=None):
   """Makes a sampler for a posterior.
 
   All start from the same weights: the image of draws from N(0, I) under the repriorisation, which
@@ -88,6 +93,8 @@ def make_sampler(posterior, name='auto', over_dispersion=1.0, regularizer=None):
     regularizer: As of `tfp_reprior.Posterior.reprior`. With `'noise'`, and Gaussian noise of one
       scale, the readout is integrated out. Infinity is the limit in which the map is the identity:
       the coordinates are theta, as always for `'standard'`.
+    strategy: A `tf.distribute.Strategy` to split the work over: the data, if the readout is
+      integrated out, and the chains otherwise.
 
   Returns:
     A `Sampler`.
@@ -106,9 +113,12 @@ def make_sampler(posterior, name='auto', over_dispersion=1.0, regularizer=None):
   if is_standard:
     density = posterior
   elif is_collapsed:
-    density = collapsed_posterior.CollapsedPosterior(posterior)
+    density = collapsed_posterior.CollapsedPosterior(posterior, strategy=strategy)
   else:
     density = composed_posterior.ComposedPosterior(posterior, regularizer)
+  phi_to_theta = reprior.forward if strategy is None or not is_collapsed else density.to_theta
+  if strategy is not None and not is_collapsed:
+    density = split_chains.SplitChains(density, strategy)
   to_parts = to_state = list
   if posterior.likelihood.event_shapes:
     coordinate = noise_coordinate.NoiseCoordinate(posterior)
@@ -130,14 +140,19 @@ def make_sampler(posterior, name='auto', over_dispersion=1.0, regularizer=None):
     phi = [over_dispersion * p for p in posterior.sample_prior(num_chains, seed)]
     return to_state(reprior.forward(to_parts(phi))) if is_standard else phi
 
+  def theta_fn(state):
+    return to_parts(state) if is_standard else phi_to_theta(to_parts(state))
+
   return Sampler(
     name=name,
     posterior=posterior,
     kernel_fn=kernel_fn,
     start_fn=start_fn,
-    theta_fn=to_parts if is_standard else (lambda phi: reprior.forward(to_parts(phi))),
+    # Strategies are slow outside of functions.
+    theta_fn=theta_fn if strategy is None else tf.function(theta_fn, autograph=False),
     regularizer=regularizer if isinstance(regularizer, str) else float(regularizer),
     num_moving_parts=num_moving_parts,
     has_damping=kind != 'crank_nicolson',
     leaves_prior_out=kind in ('rotation', 'crank_nicolson'),
+    strategy=strategy,
   )

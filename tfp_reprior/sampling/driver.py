@@ -9,7 +9,7 @@ import warnings
 
 from tfp_reprior import likelihoods
 from tfp_reprior import posterior as posterior_lib
-from tfp_reprior.internal import checks, random
+from tfp_reprior.internal import checks, distribution, random
 from tfp_reprior.mcmc import regularizers, runner, samplers
 from tfp_reprior.mcmc import tuning as tuning_lib
 from tfp_reprior.sampling import checkpoints, identity, interrupts, moments, observations
@@ -36,10 +36,19 @@ class Driver:
     run_dir: Folder for checkpoints and results, or None.
     checkpoint_seconds: Positive float, the time between checkpoints.
     progress: Whether to show progress bars.
+    strategy: A `tf.distribute.Strategy` of this process, or None.
   """
 
   def __init__(
-    self, posterior, settings, x_test, y_test, run_dir, checkpoint_seconds=60.0, progress=True
+    self,
+    posterior,
+    settings,
+    x_test,
+    y_test,
+    run_dir,
+    checkpoint_seconds=60.0,
+    progress=True,
+    strategy=None,
   ):
     self._posterior = posterior
     self._settings = settings
@@ -52,6 +61,7 @@ class Driver:
     self._folder = None if run_dir is None else pathlib.Path(run_dir)
     self._checkpoint_seconds = checks.positive('checkpoint_seconds', checkpoint_seconds)
     self._progress = progress
+    self._strategy = strategy
     is_tuned = settings.regularizer == 'tuned'  # then `_tune` makes the sampler again
     self._sampler = self._make_sampler('noise' if is_tuned else settings.regularizer)
     self._seeds = dict(
@@ -159,7 +169,7 @@ class Driver:
     num_kept = self._settings.num_results // self._keep_every
     checkpoints.check_room(self._folder, (3 * 5 + num_kept) * state_bytes)
     described = identity.describe(
-      self._posterior, self._settings, self._sampler.name, self._x_test, self._keep_every
+      self._posterior, self._settings, self._sampler, self._x_test, self._keep_every
     )
     is_old = identity.settle(self._folder, described)
     if is_old and not resume:
@@ -203,6 +213,7 @@ class Driver:
         self._posterior,
         self._settings.sampler,
         over_dispersion=self._settings.over_dispersion,
+        strategy=self._strategy,
         **how,
       )
       self._sampler, tuning = self._make_sampler(best), tunings[best]
@@ -213,7 +224,11 @@ class Driver:
 
   def _make_sampler(self, regularizer):
     return samplers.make_sampler(
-      self._posterior, self._settings.sampler, self._settings.over_dispersion, regularizer
+      self._posterior,
+      self._settings.sampler,
+      self._settings.over_dispersion,
+      regularizer,
+      self._strategy,
     )
 
   def _kernel_settings(self, tuning):
@@ -268,6 +283,7 @@ def sample_posterior(
   resume=True,
   checkpoint_seconds=60.0,
   progress=True,
+  strategy=None,
   **settings,
 ):
   """Samples the posterior of a network's weights, from data and a Keras model to predictions.
@@ -297,6 +313,9 @@ def sample_posterior(
     resume: Whether to go on with what `run_dir` holds; otherwise it must not hold a run.
     checkpoint_seconds: Positive float, the time between checkpoints.
     progress: Whether to show progress bars.
+    strategy: A `tf.distribute.MirroredStrategy`, to split the work over devices: the data, if the
+      sampler integrates the readout out, and the chains otherwise. A run may go on with other
+      devices than it began with, then to the same numbers up to rounding.
     **settings: Of these:
 
       | name | default | |
@@ -336,6 +355,8 @@ def sample_posterior(
   prediction = result.predict(x)  # .mean, .stddev, .quantile(0.9), .sample(5)
   ```
   """
+  if strategy is not None:
+    distribution.check_one_process(strategy)
   unknown = set(settings) - {f.name for f in dataclasses.fields(settings_lib.Settings)}
   if unknown:
     raise TypeError(f'sample_posterior got unknown settings: {sorted(unknown)}')
@@ -356,5 +377,7 @@ def sample_posterior(
     run_dir,
     checkpoint_seconds,
     progress,
+    strategy,
   )
-  return driver.run(resume)
+  with distribution.scope(strategy):
+    return driver.run(resume)

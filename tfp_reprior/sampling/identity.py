@@ -4,6 +4,7 @@ import dataclasses
 import hashlib
 import json
 import pathlib
+import warnings
 
 import keras
 import numpy as np
@@ -15,7 +16,7 @@ from tfp_reprior.version import __version__
 
 _FILE = 'settings.json'
 # What a later call may change without changing the draws before.
-_FREE = ('num_results', 'versions')
+_FREE = ('num_results', 'versions', 'num_replicas')
 # What the first call decides for all later ones.
 _DECIDED = ('keep_every', 'num_burnin_draws')
 
@@ -37,15 +38,16 @@ def facts(posterior):
   }
 
 
-def describe(posterior, settings, sampler_name, x_test, keep_every):
+def describe(posterior, settings, sampler, x_test, keep_every):
   """A dict for JSON that two calls share if they are the same run."""
-  described = {**dataclasses.asdict(settings), **facts(posterior), 'sampler': sampler_name}
+  described = {**dataclasses.asdict(settings), **facts(posterior), 'sampler': sampler.name}
   # By name only layers that Keras numbers itself would differ; what counts is what is computed.
   del described['model']
   weights = posterior.split.sample_prior((), seed=0)
   outputs = posterior.split.apply(weights, posterior.x[:2]).numpy()
   return {
     **described,
+    'num_replicas': 1 if sampler.strategy is None else sampler.strategy.num_replicas_in_sync,
     'keep_every': keep_every,
     'num_burnin_draws': settings.num_burnin_draws,
     'shapes of the weights': [list(s) for s in posterior.split.event_shapes],
@@ -78,6 +80,13 @@ def settle(folder, described):
       raise ValueError(
         f'`run_dir` holds a run of something else: {"; ".join(different)}. Choose another folder, '
         f'or the same settings. Received: run_dir={str(folder)!r}'
+      )
+    before, now = saved.get('num_replicas', 1), described['num_replicas']
+    if before != now:
+      warnings.warn(
+        f'The run of {folder} goes on with {now} device(s) after {before}: to the same numbers up '
+        'to rounding, and no longer bit for bit.',
+        stacklevel=2,
       )
     described = {**described, **{name: saved[name] for name in _DECIDED}}
   text = json.dumps(described, indent=1)

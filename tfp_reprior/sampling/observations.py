@@ -51,7 +51,9 @@ class Observer:
       )
     self._collapsed = None
     if sampler.posterior.likelihood.is_conjugate:
-      self._collapsed = collapsed_posterior.CollapsedPosterior(sampler.posterior)
+      self._collapsed = collapsed_posterior.CollapsedPosterior(
+        sampler.posterior, strategy=sampler.strategy
+      )
 
   def empty(self, num_chains):
     """The `Summary` of no draws."""
