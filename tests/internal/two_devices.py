@@ -125,9 +125,9 @@ def test_draws_are_those_of_one_device(strategy):
       np.testing.assert_allclose(a, e, rtol=0, atol=1e-9)
 
 
-def _sample(**changes):
+def _sample(width=8, **changes):
   """A run in float64, whose numbers do not depend on rounding."""
-  model = tfr.models.fcn((1,), 2, width=8, depth=1, dtype='float64')
+  model = tfr.models.fcn((1,), 2, width, depth=1, dtype='float64')
   return sampling_runs.sample(model, **changes)
 
 
@@ -140,7 +140,11 @@ def _assert_same_run(result, expected):
     np.testing.assert_allclose(a, e, rtol=0, atol=1e-8)
 
 
-@pytest.mark.parametrize('changes', [{}, {'sampler': 'langevin', 'regularizer': 0.5}])
+@pytest.mark.parametrize(
+  'changes',
+  # Fewer features than data, more (the seed keeps graphs apart), and split chains.
+  [{}, {'width': 16, 'seed': 2}, {'sampler': 'langevin', 'regularizer': 0.5}],
+)
 def test_a_run_is_that_of_one_device(strategy, changes):
   result, expected = _sample(strategy=strategy, **changes), _sample(**changes)
   _assert_same_run(result, expected)

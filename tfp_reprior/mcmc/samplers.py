@@ -116,7 +116,10 @@ def make_sampler(posterior, name='auto', over_dispersion=1.0, regularizer=None, 
     density = collapsed_posterior.CollapsedPosterior(posterior, strategy=strategy)
   else:
     density = composed_posterior.ComposedPosterior(posterior, regularizer)
-  phi_to_theta = reprior.forward if strategy is None or not is_collapsed else density.to_theta
+  phi_to_theta = reprior.forward
+  is_in_feature_space = posterior.x.shape[0] >= posterior.split.num_features
+  if strategy is not None and is_collapsed and is_in_feature_space:
+    phi_to_theta = density.to_theta  # the same map; that of few data is no sum over them
   if strategy is not None and not is_collapsed:
     density = split_chains.SplitChains(density, strategy)
   to_parts = to_state = list
