@@ -18,7 +18,7 @@ _NUM_TRAIN = flags.DEFINE_integer('num_train', 64, 'Number of training images.',
 _NUM_TEST = flags.DEFINE_integer('num_test', 300, 'Number of test images.', lower_bound=1)
 _NUM_CHAINS = flags.DEFINE_integer('num_chains', 2, 'Number of chains.', lower_bound=1)
 _NUM_RESULTS = flags.DEFINE_integer('num_results', 300, 'Draws of a chain.', lower_bound=8)
-_THINNING = flags.DEFINE_integer('thinning', 10, 'Steps for each draw.', lower_bound=1)
+_THINNING = flags.DEFINE_integer('thinning', 16, 'Steps for each draw.', lower_bound=1)
 _NUM_TUNING_STEPS = flags.DEFINE_integer('num_tuning_steps', 150, 'As of tfr.mcmc.tune.', 4)
 _SEED = flags.DEFINE_integer('seed', 1, 'Seed of everything random.')
 _OUTPUT = flags.DEFINE_string('output', 'runs/demo', 'Folder for the runs and the page.')

@@ -139,7 +139,7 @@ def test_corrected_kernels_keep_an_acceptance_that_may_fall():
 
 
 @pytest.mark.parametrize(
-  ('step_size', 'expected'), [(1.5, 1), (0.9, 1), (0.3, 4), (0.12, 8), (0.03, 32), (0.001, 32)]
+  ('step_size', 'expected'), [(1.5, 1), (0.9, 1), (0.3, 4), (0.12, 8), (0.03, 16), (0.001, 16)]
 )
 def test_transitions_turn_the_prior_by_about_one_radian(step_size, expected):
   assert tuning_lib._num_integrator_steps(step_size) == expected

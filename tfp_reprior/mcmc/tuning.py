@@ -18,7 +18,7 @@ _THINNING = 2
 _NUM_ROUNDS = 3
 # Of corrected kernels with momentum.
 _COARSE_INTEGRATOR_STEPS = 4
-_MOST_INTEGRATOR_STEPS = 32
+_MOST_INTEGRATOR_STEPS = 16
 _FEWEST_TRANSITIONS = 16
 
 
@@ -109,7 +109,7 @@ def tune(
 
   A rejection turns the momentum around, and the chain goes back where it came from. So corrected
   kernels with momentum take several steps for each accept / reject, whose energy errors mostly
-  cancel: as many as lead the prior N(0, I) through an angle of about one, a power of two up to 32,
+  cancel: as many as lead the prior N(0, I) through an angle of about one, a power of two up to 16,
   chosen after the first round.
 
   Args:
