@@ -59,8 +59,11 @@ def test_the_regularizer_of_the_fastest_pilots_is_chosen(monkeypatch, tmp_path):
 
 
 def test_repriorisation_is_chosen_where_it_mixes_faster():
-  # With little noise the posterior of the weights is narrow across the data, and steps are short.
-  posterior = toys.tiny_posterior(noise_scale=0.01)
+  # A wide network, few data and little noise: phi is close to N(0, I), and theta narrow across the
+  # data.
+  x = np.linspace(-1, 1, 6, dtype=np.float32)[:, np.newaxis]
+  model = tfr.models.fcn((1,), 1, width=128, depth=1)
+  posterior = tfr.Posterior(model, x, np.sin(3 * x), noise_scale=0.02)
   best, tunings = tfr.mcmc.tune_regularizer(
     posterior, regularizers=[math.inf, 'noise'], num_steps=100, progress=False
   )
