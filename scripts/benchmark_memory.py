@@ -15,6 +15,12 @@ from absl import app, flags
 import tfp_reprior as tfr
 from tfp_reprior.internal import timing
 
+_MODEL = flags.DEFINE_enum(
+  'model',
+  'fcn',
+  ['fcn', 'wide_resnet'],
+  'fcn has the readout integrated out; wide_resnet has not, with the regularizer n*noise.',
+)
 _WIDTH = flags.DEFINE_integer('width', 512, 'Width of the network.', 1)
 _NUMS_DATA = flags.DEFINE_list('nums_data', ['1024', '10240'], 'Numbers of data.')
 _CHUNK_SIZES = flags.DEFINE_list('chunk_sizes', ['0', '256'], 'Sizes of chunks; 0 for the whole.')
@@ -47,20 +53,25 @@ def reset_peak():
 
 def measure(num_data, chunk_size):
   x, y = load(num_data)
-  posterior = tfr.Posterior(tfr.models.fcn(x.shape[1:], 10, _WIDTH.value), x, y)
+  model = getattr(tfr.models, _MODEL.value)(x.shape[1:], 10, _WIDTH.value)
+  is_collapsed, chunk_size = _MODEL.value == 'fcn', chunk_size or None
+  posterior = tfr.Posterior(model, x, y, chunk_size=None if is_collapsed else chunk_size)
   num_data, data_mib = len(x), x.nbytes / 2**20
   del x, y  # the posterior has its own copy
-  collapsed = tfr.CollapsedPosterior(posterior, chunk_size or None)
-  hidden = posterior.sample_prior(seed=1)[: posterior.split.num_hidden]
+  if is_collapsed:
+    density = tfr.CollapsedPosterior(posterior, chunk_size)
+  else:
+    density = tfr.ComposedPosterior(posterior, 'n*noise')
+  phi = posterior.sample_prior(seed=1)[: posterior.split.num_hidden if is_collapsed else None]
   evaluate = tfr.compilation.function(
-    lambda *h: tfp.math.value_and_gradient(collapsed.log_likelihood_fn, h)
+    lambda *phi: tfp.math.value_and_gradient(density.log_likelihood_fn, phi)
   )
-  evaluate.get_concrete_function(*hidden)
+  evaluate.get_concrete_function(*phi)
   reset_peak()
   before = peak_mib()
-  value, _ = evaluate(*hidden)
+  value, _ = evaluate(*phi)
   for _ in range(2):
-    evaluate(*hidden)
+    evaluate(*phi)
   print(f'{num_data},{data_mib},{before},{peak_mib()},{float(value)}')
 
 

@@ -41,6 +41,8 @@ class Posterior:
       kernel, bias]`, where `u` `[*chains]` has prior N(0, 1) and stands for the noise scale (see
       `tfp_reprior.likelihoods.Gaussian`), which is `likelihood_given(parts).noise_scale`.
     likelihood: An object of `tfp_reprior.likelihoods`, instead of `noise_scale`.
+    chunk_size: Positive integer, the number of inputs that go through the network at once, for
+      bounded memory (see `tfp_reprior.models.ReadoutSplit.in_chunks`); by default all.
 
   #### Examples
 
@@ -55,7 +57,7 @@ class Posterior:
   ```
   """
 
-  def __init__(self, model, x, y, noise_scale=0.1, likelihood=None):
+  def __init__(self, model, x, y, noise_scale=0.1, likelihood=None, chunk_size=None):
     is_split = isinstance(model, readout_split.ReadoutSplit)
     split = model if is_split else readout_split.ReadoutSplit(model)
     self.likelihood = likelihoods.Gaussian(noise_scale) if likelihood is None else likelihood
@@ -65,6 +67,7 @@ class Posterior:
         f'likelihood={likelihood!r}'
       )
     split = split.weights if isinstance(split, extended_split.ExtendedSplit) else split
+    split = split if chunk_size is None else split.in_chunks(chunk_size)
     extra_shapes = self.likelihood.event_shapes
     self.split = extended_split.ExtendedSplit(split, extra_shapes) if extra_shapes else split
     self.x = self.check_inputs(x)

@@ -110,12 +110,40 @@ def test_chunks_of_data_are_the_same_as_all_at_once(name, how):
     np.testing.assert_allclose(a, b, rtol=0, atol=1e-9 * np.max(np.abs(b)))
 
 
+def _in_chunks(posterior, chunk_size):
+  return tfr.Posterior(
+    posterior.split,
+    posterior.x,
+    posterior.y,
+    likelihood=posterior.likelihood,
+    chunk_size=chunk_size,
+  )
+
+
+@pytest.mark.parametrize('name', MODELS)
+def test_networks_in_chunks_give_the_same_densities(name):
+  posterior = _posterior(MODELS[name], n=5)
+  parts = posterior.sample_prior(2, seed=1)
+  for make_density in (lambda p: p, lambda p: tfr.ComposedPosterior(p, 'n*noise')):
+    whole, chunked = (
+      _value_and_gradients(make_density(p))(*parts) for p in (posterior, _in_chunks(posterior, 2))
+    )
+    np.testing.assert_allclose(chunked[0], whole[0], rtol=1e-10)
+    for a, b in zip(chunked[1], whole[1], strict=True):
+      np.testing.assert_allclose(a, b, rtol=0, atol=1e-9 * np.max(np.abs(b)))
+
+
 @pytest.mark.parametrize(
-  'name, chains',
-  [('cnn, flatten', (2,)), ('wide_resnet', ()), ('attention, images', (2,))],
+  'name, chains, chunk_size',
+  [
+    ('cnn, flatten', (2,), None),
+    ('cnn, flatten', (2,), 3),
+    ('wide_resnet', (), None),
+    ('attention, images', (2,), None),
+  ],
 )
-def test_xla_compiles_value_and_gradients(name, chains):
-  posterior = _posterior(MODELS[name])
+def test_xla_compiles_value_and_gradients(name, chains, chunk_size):
+  posterior = _in_chunks(_posterior(MODELS[name]), chunk_size)
   evaluate = _value_and_gradients(tfr.CollapsedPosterior(posterior))
   hidden = posterior.sample_prior(chains, seed=1)[: posterior.split.num_hidden]
   compiled = tf.function(evaluate, jit_compile=True)(*hidden)

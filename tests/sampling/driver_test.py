@@ -227,6 +227,18 @@ def test_a_posterior_may_take_the_place_of_the_model(result):
   sampling_runs.assert_same(sampling_runs.sample(posterior, None, None), result)
 
 
+def test_chunks_of_data_give_the_same_run(result):
+  chunked = sampling_runs.sample(chunk_size=3)
+  assert chunked.posterior.split.chunk_size == 3
+  np.testing.assert_allclose(chunked.trace['theta'], result.trace['theta'], rtol=0, atol=1e-4)
+
+
+def test_a_posterior_has_its_own_chunk_size():
+  posterior = tfr.Posterior(sampling_runs.make_model(), sampling_runs.X, sampling_runs.Y, 0.2)
+  with pytest.raises(ValueError, match='`Posterior` has its own. Received: chunk_size=3'):
+    sampling_runs.sample(posterior, None, None, chunk_size=3)
+
+
 def test_numbers_of_numpy_become_plain_ones():
   settings = tfr.sampling.Settings(
     num_chains=np.int64(3), step_size=np.float32(0.5), damping=np.float32(0.25), thinning=np.int8(2)
@@ -248,6 +260,7 @@ def test_numbers_of_numpy_become_plain_ones():
     (dict(num_chains=1.5), ValueError, '`num_chains` must be a positive integer.*=1.5'),
     (dict(num_burnin_steps=-1), ValueError, '`num_burnin_steps` must be a positive integer'),
     (dict(num_kept_draws=-1), ValueError, '`num_kept_draws` must be a positive integer'),
+    (dict(chunk_size=0), ValueError, '`chunk_size` must be a positive integer.*chunk_size=0'),
     (dict(checkpoint_seconds=0.0), ValueError, '`checkpoint_seconds` must be positive'),
     (dict(seed='one'), TypeError, "`seed` must be an integer. Received: seed='one'"),
     (dict(sampler='gibbs'), ValueError, "must be one of .*'auto'.*gibbs"),

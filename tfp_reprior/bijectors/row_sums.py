@@ -3,6 +3,7 @@
 import tensorflow as tf
 
 from tfp_reprior.bijectors import factorization, gradients
+from tfp_reprior.internal import chunks
 
 
 class RowSums:
@@ -43,7 +44,7 @@ class RowSums:
 
     d, k = self._split.num_features, self._split.num_outputs
     zeros = self._zeros(hidden_parts, [d, d]), self._zeros(hidden_parts, [d, k])
-    return shard.all_sum(list(self._fold(add, zeros, shard.rows)))
+    return shard.all_sum(list(chunks.fold(add, zeros, shard.rows, self._chunk_size)))
 
   def value_and_gradients(self, shard, *hidden_parts):
     """The density `[*chains]`, and the list of its gradients, like `hidden_parts`."""
@@ -63,7 +64,9 @@ class RowSums:
       return residual_squares, *(g + r for g, r in zip(grads, row_grads, strict=True))
 
     zeros = (self._zeros(hidden_parts, []), *(tf.zeros_like(h) for h in hidden_parts))
-    residual_squares, *grads = shard.all_sum(list(self._fold(add, zeros, shard.rows)))
+    residual_squares, *grads = shard.all_sum(
+      list(chunks.fold(add, zeros, shard.rows, self._chunk_size))
+    )
     squares = residual_squares + gradients.sum_squares(mu)
     return -0.5 * squares + self._split.num_outputs * factor.log_det(), grads
 
@@ -72,25 +75,3 @@ class RowSums:
     chain_ndims = hidden_parts[0].shape.rank - self._split.event_ndims[0]
     chains = tf.shape(hidden_parts[0])[:chain_ndims]
     return tf.zeros(tf.concat([chains, tf.constant(shape, tf.int32)], axis=0), self._dtype)
-
-  def _fold(self, add, sums, rows):
-    """Runs `sums = add(sums, *rows)` over chunks of the rows, the last one maybe smaller."""
-    n, size = rows[0].shape[0], self._chunk_size
-    if size is None or size >= n:
-      return add(sums, *rows)
-    num_whole = n // size
-
-    def add_whole_chunk(i, sums):
-      def chunk(rows):  # not `rows[i * size : ...]`, whose size XLA does not know
-        begin = [i * size] + [0] * (rows.shape.rank - 1)
-        return tf.slice(rows, begin, [size, *rows.shape[1:]])
-
-      return i + 1, add(sums, *(chunk(r) for r in rows))
-
-    # One chunk at a time: iterations that run ahead would keep their activations.
-    _, sums = tf.while_loop(
-      lambda i, _: i < num_whole, add_whole_chunk, (tf.constant(0), sums), parallel_iterations=1
-    )
-    if n > num_whole * size:
-      sums = add(sums, *(r[num_whole * size :] for r in rows))
-    return sums

@@ -94,6 +94,7 @@ def _make_presets():
     presets[f'wide-resnet-{size}'] = _full(
       f'Wide ResNet-20, width 128, {size} images, regularizer n*noise',
       thinning=100,
+      chunk_size=64,
       **_wide_resnet(128, size),
     )
   presets['wide-resnet-small'] = _small(

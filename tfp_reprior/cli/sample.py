@@ -64,6 +64,13 @@ def add_arguments(parser):
   devices = parser.add_argument_group('devices')
   flags.add(
     devices,
+    '--chunk_size',
+    flags.positive_integer,
+    None,
+    'inputs that go through the network at once, to save memory; by default all',
+  )
+  flags.add(
+    devices,
     '--strategy',
     str,
     None,
@@ -123,6 +130,7 @@ def run(args):
     checkpoint_seconds=args.checkpoint_seconds,
     progress=not args.quiet,
     strategy=strategy,
+    chunk_size=args.chunk_size,
     num_chains=args.num_chains,
     num_results=args.num_results,
     thinning=args.thinning,

@@ -1,12 +1,13 @@
 """The split of a Keras model at its linear readout."""
 
+import copy
 import math
 import numbers
 
 import keras
 import tensorflow as tf
 
-from tfp_reprior.internal import checks, random
+from tfp_reprior.internal import checks, chunks, random
 from tfp_reprior.internal import parts as parts_lib
 from tfp_reprior.layers import ntk_layer
 from tfp_reprior.models import graphs, stateless
@@ -81,6 +82,7 @@ class ReadoutSplit:
       readout_weight_std=readout_weight_std,
       readout_bias_std=readout_bias_std,
     )
+    self.chunk_size = None
     self._embedding = stateless.StatelessModel(embedding)
     hidden_std = {
       'kernel': checks.positive('weight_std', weight_std),
@@ -124,6 +126,25 @@ class ReadoutSplit:
     """The number of weights in all parts."""
     return sum(math.prod(shape) for shape in self.event_shapes)
 
+  def in_chunks(self, chunk_size):
+    """The same split with bounded memory, for networks with large activations.
+
+    Inputs go through the network `chunk_size` at a time, and once more for a gradient, which keeps
+    features `[*chains, n, d]` and nothing else of the network. The results are the same up to
+    rounding.
+
+    Args:
+      chunk_size: Positive integer, or None for all inputs at once.
+
+    Returns:
+      A `ReadoutSplit` of the same model.
+    """
+    split = copy.copy(self)
+    if chunk_size is not None:
+      chunk_size = checks.positive_integer('chunk_size', chunk_size)
+    split.chunk_size = chunk_size
+    return split
+
   def embed(self, hidden_parts, x):
     """The readout features.
 
@@ -136,7 +157,7 @@ class ReadoutSplit:
     """
     hidden_parts = self.check_parts(hidden_parts, hidden=True)
     values = _multiply(self._scales[: self.num_hidden], hidden_parts)
-    h = self._embedding(values, x)  # [*chains, n, width]
+    h = chunks.apply(self._embedding, values, x, self.chunk_size)  # [*chains, n, width]
     psi = self._feature_scales[0] * h
     if self.has_bias:
       column = tf.fill(tf.shape(psi[..., :1]), tf.constant(self._feature_scales[1], psi.dtype))

@@ -284,6 +284,7 @@ def sample_posterior(
   checkpoint_seconds=60.0,
   progress=True,
   strategy=None,
+  chunk_size=None,
   **settings,
 ):
   """Samples the posterior of a network's weights, from data and a Keras model to predictions.
@@ -316,6 +317,8 @@ def sample_posterior(
     strategy: A `tf.distribute.MirroredStrategy`, to split the work over devices: the data, if the
       sampler integrates the readout out, and the chains otherwise. A run may go on with other
       devices than it began with, then to the same numbers up to rounding.
+    chunk_size: Positive integer, the number of inputs that go through the network at once, for
+      bounded memory; by default all.
     **settings: Of these:
 
       | name | default | |
@@ -362,7 +365,12 @@ def sample_posterior(
     raise TypeError(f'sample_posterior got unknown settings: {sorted(unknown)}')
   posterior = model
   if not isinstance(model, posterior_lib.Posterior):
-    posterior = posterior_lib.Posterior(model, x, y, noise_scale, likelihood)
+    posterior = posterior_lib.Posterior(model, x, y, noise_scale, likelihood, chunk_size)
+  elif chunk_size is not None:
+    raise ValueError(
+      '`chunk_size` is for a model; a `Posterior` has its own. Received: '
+      f'chunk_size={chunk_size} with {posterior!r}'
+    )
   if not isinstance(posterior.likelihood, likelihoods.KINDS):
     raise ValueError(
       'sample_posterior cannot predict with a likelihood that is not of `tfp_reprior.likelihoods`; '
