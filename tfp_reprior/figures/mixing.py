@@ -9,8 +9,8 @@ _SAMPLERS = {
 _RUN = {
   'smoke': {'num_results': 20, 'num_burnin_steps': 2, 'thinning': 2, 'step_size': 0.02},
   'laptop': {
-    'num_results': 2000,
-    'num_burnin_steps': 1000,
+    'num_results': 1000,
+    'num_burnin_steps': 500,
     'thinning': 5,
     'num_tuning_steps': 200,
   },
@@ -25,12 +25,17 @@ _NUM_TEST = {'smoke': 3, 'laptop': 100, 'paper': 100}
 _SWEEPS = {
   'ess-width': {
     'smoke': [(4, 6), (8, 6)],  # width, number of data
-    'laptop': [(w, 256) for w in (32, 64, 128, 256, 512)],
+    'laptop': [(w, 64) for w in (32, 64, 128, 256, 512)],
     'paper': [(w, 256) for w in (32, 64, 128, 384, 512, 768, 1024)],
+  },
+  'categorical': {
+    'smoke': [(4, 6), (8, 6)],
+    'laptop': [(w, 64) for w in (32, 64, 128, 256)],
+    'paper': [(w, 256) for w in (32, 64, 128, 256)],
   },
   'ess-dataset': {
     'smoke': [(8, 6), (8, 12)],
-    'laptop': [(512, n) for n in (16, 32, 64, 128, 256, 512)],
+    'laptop': [(256, n) for n in (16, 32, 64, 128, 256)],
     'paper': [(512, n) for n in (16, 32, 64, 128, 256, 512, 1024, 2048)],
   },
 }
@@ -84,6 +89,6 @@ RECIPES = {
   'ess-width': recipes.Recipe(_make_pieces('ess-width'), chains.compute, _draw_width),
   'ess-dataset': recipes.Recipe(_make_pieces('ess-dataset'), chains.compute, _draw_dataset),
   'categorical': recipes.Recipe(
-    _make_pieces('ess-width', 'categorical'), chains.compute, _draw_width
+    _make_pieces('categorical', 'categorical'), chains.compute, _draw_width
   ),
 }
