@@ -86,7 +86,7 @@ def test_kernels_without_momentum_have_no_damping():
   tuning = _tune(sampler='crank_nicolson')
   assert math.isnan(tuning.damping)
   assert tuning.num_integrator_steps == 1
-  assert len(tuning.trials) == 3 + 4 + 4
+  assert all(math.isnan(t.damping) for t in tuning.trials)
 
 
 def test_tuning_is_deterministic_and_resumes(tmp_path, monkeypatch):

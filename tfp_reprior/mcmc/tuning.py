@@ -181,7 +181,7 @@ def tune(
       return [(eps, middle) for eps in step_sizes]
     if round_number == 1 and sampler.has_damping:
       return [(f * best.step_size, d) for d in dampings for f in (0.7, 1.4)]
-    return [(f * best.step_size, best.damping) for f in (0.64, 0.8, 1.0, 1.25)]
+    return [(f * best.step_size, best.damping) for f in (0.8, 1.0, 1.25, 1.6)]
 
   best = None
   shares = (4, 1, 1)  # of num_steps
