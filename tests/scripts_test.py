@@ -33,6 +33,10 @@ RUNS = {
     '--width=4 --nums_data=8 --chunk_sizes=3',
     ['peak less data MiB', '| 3 | 8 |'],
   ),
+  'benchmark_ntk': (
+    '--widths=4 --nums_data=3 --num_outputs=2 --num_rounds=1 --gradient --json={json}',
+    ['structured ms', '| fcn | 4 | 3 | 2 |', '| cnn | 4 | 3 | 2 | - |'],
+  ),
   'benchmark_run': (
     '--width=4 --num_train=5 --num_steps=100 --thinning=10',
     ['mean acceptance', 'share of the run', '| 100% |'],

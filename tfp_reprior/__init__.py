@@ -12,6 +12,7 @@ _ROOMS = (
   'compilation',
   'data',
   'diagnostics',
+  'experimental',
   'figures',
   'layers',
   'likelihoods',

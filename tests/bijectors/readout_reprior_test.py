@@ -207,7 +207,7 @@ def test_a_second_tape_sees_the_gradient_in_eager_mode():
 
 
 def test_inverse_of_forward_is_computed_and_differentiable():
-  # This holds because the cache of TFP is off; see `_Uncached`.
+  # This holds because the cache of TFP is off; see `caching.Uncached`.
   posterior = toys.tiny_posterior()
   reprior = posterior.reprior()
   phi = posterior.sample_prior(seed=1)

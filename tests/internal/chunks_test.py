@@ -66,8 +66,8 @@ def test_a_network_sees_no_more_rows_than_a_chunk():
   posterior = toys.tiny_posterior(n=7)
   split = posterior.split.in_chunks(3)
   seen = []
-  inner = split._embedding  # looked into: how many rows go through is not to be seen from outside
-  split._embedding = lambda values, x: seen.append(x.shape[0]) or inner(values, x)
+  inner = split.embedding  # looked into: how many rows go through is not to be seen from outside
+  split.embedding = lambda values, x: seen.append(x.shape[0]) or inner(values, x)
   parts = posterior.sample_prior(seed=1)
   np.testing.assert_allclose(
     split.apply(parts, posterior.x), posterior.split.apply(parts, posterior.x), rtol=1e-12

@@ -3,39 +3,9 @@
 import tensorflow as tf
 import tensorflow_probability as tfp
 
-from tfp_reprior.bijectors import factorization
+from tfp_reprior.bijectors import caching, factorization
 from tfp_reprior.internal import checks
 from tfp_reprior.internal import parts as parts_lib
-
-
-class _Uncached:
-  """Stands in for the cache of `tfb.Bijector`, and keeps nothing.
-
-  The cache of TFP holds on to every graph in which the bijector was traced, and returns tensors
-  recorded by one gradient tape to another, which then sees no path to the inputs.
-  """
-
-  def __get__(self, bijector, bijector_class=None):
-    bound = type(self)()
-    bound._bijector = bijector
-    return bound
-
-  def forward(self, x, **kwargs):
-    return self._bijector._forward(x, **kwargs)
-
-  def inverse(self, y, **kwargs):
-    return self._bijector._inverse(y, **kwargs)
-
-  def forward_attributes(self, x, **kwargs):
-    del x, kwargs
-    return {}
-
-  def inverse_attributes(self, y, **kwargs):
-    del y, kwargs
-    return {}
-
-  def clear(self):
-    pass
 
 
 class ReadoutReprior(tfp.bijectors.Bijector):
@@ -101,9 +71,7 @@ class ReadoutReprior(tfp.bijectors.Bijector):
   simple weight posterior: theory and accelerated sampling. ICML 2022.
   """
 
-  # `_cache` is private to TFP (0.25: FFJORD replaces it too). If TFP renames it, this attribute
-  # is ignored and the cache of TFP is used: `readout_reprior_test` would tell.
-  _cache = _Uncached()
+  _cache = caching.Uncached()
 
   def __init__(
     self,
@@ -140,7 +108,7 @@ class ReadoutReprior(tfp.bijectors.Bijector):
       self._space = checks.one_of('space', space, factorization.SPACES)
       self._has_bias = event_ndims[-1] == 1
       self._num_hidden = len(event_ndims) - 1 - self._has_bias
-      self._latest = None
+      self._latest = caching.Latest()
       super().__init__(
         forward_min_event_ndims=event_ndims,
         dtype=targets.dtype,
@@ -204,23 +172,16 @@ class ReadoutReprior(tfp.bijectors.Bijector):
     return [*hidden, *parts_lib.unstack_readout(readout, self._has_bias)]
 
   def _factorize(self, hidden):
-    """Features and factor, computed once for two calls in turn on the same tensors in a graph.
+    """Features and factor, computed once for two calls in turn on the same tensors in a graph."""
+    return self._latest.get(hidden, lambda: self._compute_factor(hidden))
 
-    Not in eager mode, where a second gradient tape would see no path from the inputs.
-    """
-    graph = None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
-    latest, self._latest = self._latest, None
-    if latest is not None and latest.fits(hidden, graph):
-      return latest.factor
+  def _compute_factor(self, hidden):
     psi = tf.convert_to_tensor(self._features_fn(*hidden))
     self._check_features(psi)
     if self.validate_args:
       psi = tf.debugging.check_numerics(psi, 'The features `psi` must be finite.')
     lam = self._regularizer(*hidden) if callable(self._regularizer) else self._regularizer
-    factor = factorization.factorize(psi, self._targets, lam, self._space)
-    if graph is not None:
-      self._latest = _Evaluation(hidden, graph, factor)
-    return factor
+    return factorization.factorize(psi, self._targets, lam, self._space)
 
   def _check_features(self, psi):
     if psi.dtype != self._targets.dtype:
@@ -253,13 +214,3 @@ class ReadoutReprior(tfp.bijectors.Bijector):
     )
 
   __str__ = __repr__
-
-
-class _Evaluation:
-  """A factor, and the tensors and the graph that it belongs to."""
-
-  def __init__(self, hidden, graph, factor):
-    self.hidden, self.graph, self.factor = hidden, graph, factor
-
-  def fits(self, hidden, graph):
-    return graph is self.graph and all(a is b for a, b in zip(hidden, self.hidden, strict=True))

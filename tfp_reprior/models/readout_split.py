@@ -83,7 +83,7 @@ class ReadoutSplit:
       readout_bias_std=readout_bias_std,
     )
     self.chunk_size = None
-    self._embedding = stateless.StatelessModel(embedding)
+    self.embedding = stateless.StatelessModel(embedding)
     hidden_std = {
       'kernel': checks.positive('weight_std', weight_std),
       'bias': checks.positive('bias_std', bias_std),
@@ -99,7 +99,7 @@ class ReadoutSplit:
       for v in model.trainable_variables
     ]
     self.event_shapes = [tuple(v.shape) for v in model.trainable_variables]
-    self.num_hidden = len(self._embedding.variables)
+    self.num_hidden = len(self.embedding.variables)
     self.has_bias = readout.bias is not None
     self.num_features = readout.kernel.shape[0] + self.has_bias
     self.num_outputs = readout.kernel.shape[1]
@@ -157,12 +157,15 @@ class ReadoutSplit:
     """
     hidden_parts = self.check_parts(hidden_parts, hidden=True)
     values = _multiply(self._scales[: self.num_hidden], hidden_parts)
-    h = chunks.apply(self._embedding, values, x, self.chunk_size)  # [*chains, n, width]
+    return self.to_features(chunks.apply(self.embedding, values, x, self.chunk_size))
+
+  def to_features(self, h):
+    """The features psi `[*chains, n, d]` of what goes into the readout, h `[*chains, n, width]`."""
     psi = self._feature_scales[0] * h
     if self.has_bias:
       column = tf.fill(tf.shape(psi[..., :1]), tf.constant(self._feature_scales[1], psi.dtype))
       psi = tf.concat([psi, column], axis=-1)
-    return psi  # [*chains, n, d]
+    return psi
 
   def apply(self, parts, x):
     """The outputs of the network.

@@ -39,18 +39,19 @@ class StatelessModel:
     """
     chain_ndims = values[0].shape.rank - len(self.variables[0].shape) if values else 0
     if chain_ndims == 0:
-      return self._call(values, x)
+      return self.call_at_once(values, x)
     chain_shape = tf.shape(values[0])[:chain_ndims]
     static_chain_shape = values[0].shape[:chain_ndims]
     flat = [tf.reshape(v, tf.concat([[-1], tf.shape(v)[chain_ndims:]], 0)) for v in values]
     for v, variable in zip(flat, self.variables, strict=True):
       v.set_shape([static_chain_shape.num_elements(), *variable.shape])
-    outputs = self._call(flat, x) if self.accepts_chains else self._map(flat, x)
+    outputs = self.call_at_once(flat, x) if self.accepts_chains else self._map(flat, x)
     reshaped = tf.reshape(outputs, tf.concat([chain_shape, tf.shape(outputs)[1:]], 0))
     reshaped.set_shape(static_chain_shape.concatenate(outputs.shape[1:]))
     return reshaped
 
-  def _call(self, values, x):
+  def call_at_once(self, values, x):
+    """Calls the model as it is, with values `[*variable.shape]` or, if it accepts them, chains."""
     scope = keras.StatelessScope()
     for variable, value in zip(self.variables, values, strict=True):
       # Not through `state_mapping`, which refuses a value with chain dimensions.
@@ -62,9 +63,9 @@ class StatelessModel:
     if values[0].shape[0] in range(1, _MAX_COPIES + 1):
       # A loop takes longer to trace, and longer to run in the loop over chunks of data.
       chains = zip(*(tf.unstack(v) for v in values), strict=True)
-      return tf.stack([self._call(chain, x) for chain in chains])
+      return tf.stack([self.call_at_once(chain, x) for chain in chains])
     return tf.map_fn(
-      lambda chain: self._call(chain, x),
+      lambda chain: self.call_at_once(chain, x),
       values,
       fn_output_signature=values[0].dtype,
     )
@@ -80,9 +81,9 @@ class StatelessModel:
       x_shape = [num_data, *(2 if s is None else s for s in self.model.input_shape[1:])]
       x = tf.random.stateless_uniform(x_shape, seed=[0, 2], dtype=tf.float32)
       x = tf.cast(x, self.model.inputs[0].dtype)
-      expected = np.stack([self._call([v[c] for v in values], x) for c in range(num_chains)])
+      expected = np.stack([self.call_at_once([v[c] for v in values], x) for c in range(num_chains)])
       try:
-        actual = np.asarray(self._call(values, x))
+        actual = np.asarray(self.call_at_once(values, x))
       except (ValueError, TypeError, tf.errors.OpError):
         return False
     tolerance = 1e-4 * np.max(np.abs(expected))

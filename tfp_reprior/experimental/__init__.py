@@ -1,0 +1,6 @@
+"""What the paper tried and does not recommend: the linearised (NTK) map."""
+
+from tfp_reprior.experimental.linearized_reprior import LinearizedReprior
+from tfp_reprior.experimental.tangent_kernel import empirical_ntk
+
+__all__ = ['LinearizedReprior', 'empirical_ntk']
