@@ -14,8 +14,6 @@ import tensorflow_probability as tfp
 import toys
 
 import tfp_reprior as tfr
-from tfp_reprior.cli import main
-from tfp_reprior.internal import distribution
 from tfp_reprior.mcmc import tuning
 
 
@@ -145,31 +143,7 @@ def test_pilots_use_the_strategy(monkeypatch):
   assert used == [strategy] * 3
 
 
-def test_runs_are_for_the_devices_of_one_process():
+def test_runs_are_for_devices_that_are_driven_step_by_step():
   strategy = tf.distribute.TPUStrategy(FakeTPUs(2))
   with pytest.raises(ValueError, match='`strategy` must be a `MirroredStrategy`.* Received: strat'):
     tfr.sample_posterior(toys.tiny_posterior(), None, None, strategy=strategy)
-
-
-@pytest.mark.parametrize('devices', ['0', '1000'])
-def test_as_many_devices_as_there_are(devices):
-  with pytest.raises(ValueError, match=f'`devices` must be from 1 to .* devices={devices}$'):
-    distribution.make_strategy('mirrored', devices)
-
-
-@pytest.mark.parametrize('devices', ['CPU:0,CPU:77', 'CPU:0,CPU:0', '-1', ''])
-def test_devices_are_named_as_they_are(devices):
-  with pytest.raises(ValueError, match=f'`devices` must be different ones .* devices={devices}$'):
-    distribution.make_strategy('mirrored', devices)
-
-
-def test_strategies_are_named():
-  with pytest.raises(ValueError, match="`strategy` must be one of 'mirrored'. .*='central'"):
-    distribution.make_strategy('central')
-  assert distribution.make_strategy('mirrored', 'CPU:0').num_replicas_in_sync == 1
-
-
-def test_devices_need_a_strategy(tmp_path, capsys):
-  code = main.main(['sample', '--data=toy', '--devices=2', f'--run_dir={tmp_path}'])
-  assert code != 0
-  assert '--devices needs a --strategy. Received: --devices=2' in capsys.readouterr().err

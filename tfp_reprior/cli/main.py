@@ -94,7 +94,9 @@ def _import_tensorflow():
   with _held_back_stderr():
     import tensorflow as tf
 
-    tf.config.list_logical_devices()  # complains of missing GPUs when it is first called
+    # Complains of missing GPUs when it is first called. Not logical devices: once those are there,
+    # no strategy of several workers can be made any more.
+    tf.config.list_physical_devices()
 
 
 @contextlib.contextmanager

@@ -74,7 +74,8 @@ def add_arguments(parser):
     '--strategy',
     str,
     None,
-    'mirrored: splits the work over the devices of this machine; by default one is used',
+    'mirrored: splits the work over the devices of this machine; multiworker: over machines that '
+    'all run this command, each with its TF_CONFIG; by default one device is used',
     metavar='NAME',
   )
   flags.add(
@@ -82,7 +83,7 @@ def add_arguments(parser):
     '--devices',
     str,
     None,
-    'for --strategy: how many, or names such as GPU:0,GPU:1; by default all GPUs, or else CPUs',
+    'for mirrored: how many, or names such as GPU:0,GPU:1; by default all GPUs, or else CPUs',
     metavar='N|NAMES',
   )
   run = parser.add_argument_group('run')
@@ -109,15 +110,16 @@ def add_arguments(parser):
 def run(args):
   """Runs the command. Returns the exit code."""
   tfr.compilation.keep_freed_memory()
-  strategy = _strategy(args)
+  strategy, is_chief = _strategy(args)
   data = flags.load_data(args)
   chosen = likelihood.make(args)
   y_train, y_test = (
     likelihood.targets(chosen, data.preparation, y) for y in (data.y_train, data.y_test)
   )
   model = networks.make(args, data)
-  keep_preparation(args.run_dir, data.preparation)
-  print(f'{args.data}: {flags.describe(data)}; devices: {flags.devices()}', flush=True)
+  if is_chief:
+    keep_preparation(args.run_dir, data.preparation)
+    print(f'{args.data}: {flags.describe(data)}; devices: {flags.devices()}', flush=True)
   result = tfr.sample_posterior(
     model,
     data.x_train,
@@ -144,23 +146,30 @@ def run(args):
     max_tuning_seconds=args.max_tuning_seconds,
     seed=args.seed,
   )
+  if is_chief:
+    tell(result, args)
+  return 0 if result.is_complete else 130
+
+
+def tell(result, args):
+  """Prints what came out, and writes the report."""
   print(result.summary())
   if not result.is_complete:
     print(f'\nInterrupted. {args.run_dir} holds what there is; the same command goes on with it.')
-    return 130
-  if args.report:
+  elif args.report:
     write_report(result, args.run_dir)
-  return 0
 
 
 def _strategy(args):
+  """The strategy, or None, and whether this process is the one that writes."""
   if args.strategy is None:
     if args.devices is not None:
       raise ValueError(f'--devices needs a --strategy. Received: --devices={args.devices}')
-    return None
-  from tfp_reprior.internal import distribution  # imports TensorFlow
+    return None, True
+  from tfp_reprior.internal import strategies, workers  # import TensorFlow
 
-  return distribution.make_strategy(args.strategy, args.devices)
+  strategy = strategies.make_strategy(args.strategy, args.devices)
+  return strategy, workers.Workers(strategy).is_chief
 
 
 def write_report(result, run_dir):

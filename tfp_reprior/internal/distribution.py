@@ -13,10 +13,6 @@ import contextlib
 
 import tensorflow as tf
 
-from tfp_reprior.internal import checks
-
-NAMES = ('mirrored',)
-
 
 class Shard:
   """Rows of the data: those of one replica, or all.
@@ -117,7 +113,8 @@ def map_rows(strategy, fn, rows, axis):
     shards = strategy.experimental_local_results(result)
     is_all = len(shards) == strategy.num_replicas_in_sync  # and no other process has more
     joined = tf.concat(shards, axis) if is_all else strategy.gather(result, axis)
-    return joined[(slice(None),) * axis + (slice(n),)]  # without repeated rows
+    joined = joined[(slice(None),) * axis + (slice(n),)]  # without repeated rows
+    return tf.ensure_shape(joined, [*shards[0].shape[:axis], n, *shards[0].shape[axis + 1 :]])
 
   return tf.nest.map_structure(join, results)
 
@@ -134,48 +131,17 @@ def check_strategy(strategy):
   return strategy
 
 
-def make_strategy(name, devices=None):
-  """A strategy by its name.
-
-  Args:
-    name: One of `NAMES`.
-    devices: Which devices: how many, or their names, such as `'GPU:0,GPU:1'`; by default all GPUs,
-      or, without any, all CPU devices. Either is text.
-
-  Returns:
-    A `tf.distribute.Strategy`.
-  """
-  checks.one_of('strategy', name, NAMES)
-  present = [d.name.removeprefix('/device:') for d in tf.config.list_logical_devices()]
-  used = [d for d in present if d.startswith('GPU')] or [d for d in present if d.startswith('CPU')]
-  if devices is not None and devices.isdigit():
-    if not 1 <= int(devices) <= len(used):
-      raise ValueError(
-        f'`devices` must be from 1 to {len(used)} here ({", ".join(used)}). Received: '
-        f'devices={devices}'
-      )
-    used = used[: int(devices)]
-  elif devices is not None:
-    used = devices.split(',')
-    if not set(used) <= set(present) or len(set(used)) < len(used):
-      raise ValueError(
-        f'`devices` must be different ones of {", ".join(present)}. Received: devices={devices}'
-      )
-  # CPU devices share their memory. And by default, two strategies of one process would take each
-  # other's exchanges for their own.
-  is_cpu = all(d.startswith('CPU') for d in used)
-  return tf.distribute.MirroredStrategy(
-    used, cross_device_ops=tf.distribute.ReductionToOneDevice() if is_cpu else None
+def check_stepwise(strategy):
+  """Refuses a strategy whose devices cannot be driven step by step."""
+  kinds = (
+    tf.distribute.MirroredStrategy,
+    tf.distribute.MultiWorkerMirroredStrategy,
+    tf.distribute.OneDeviceStrategy,
   )
-
-
-def check_one_process(strategy):
-  """Refuses a strategy with devices that this process does not drive by itself, step by step."""
-  kinds = (tf.distribute.MirroredStrategy, tf.distribute.OneDeviceStrategy)
   if not isinstance(check_strategy(strategy), kinds):
     raise ValueError(
-      '`strategy` must be a `MirroredStrategy` or a `OneDeviceStrategy` here: the devices of one '
-      f'process. Received: strategy={strategy!r}'
+      '`strategy` must be a `MirroredStrategy`, a `MultiWorkerMirroredStrategy` or a '
+      f'`OneDeviceStrategy` here. Received: strategy={strategy!r}'
     )
   return strategy
 

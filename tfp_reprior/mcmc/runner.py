@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfp_reprior import compilation
-from tfp_reprior.internal import random
+from tfp_reprior.internal import distribution, random
 
 _STEPS_PER_CALL = 50
 
@@ -54,7 +54,10 @@ class Runner:
 
   def start(self, state, summary=()):
     """The `Carry` to begin with."""
-    return Carry(state, self._kernel.bootstrap_results(state), summary)
+    bootstrap_results = self._kernel.bootstrap_results
+    if distribution.is_in_parts():  # strategies are slow outside of functions
+      bootstrap_results = tf.function(bootstrap_results, autograph=False)
+    return Carry(state, bootstrap_results(state), summary)
 
   def prepare(self, carry):
     """Traces what `advance` runs, once, so that it can be timed without."""

@@ -12,6 +12,7 @@ import tqdm
 
 from tfp_reprior import diagnostics
 from tfp_reprior.internal import checks, files, random
+from tfp_reprior.internal import workers as workers_lib
 from tfp_reprior.mcmc import runner, samplers
 
 _THINNING = 2
@@ -173,7 +174,9 @@ def tune(
   if not sampler.has_damping:
     dampings = [math.nan]
   pilots = _Pilots(sampler, num_steps, num_chains, num_projections, target_accept_prob, seed)
-  log = _Log(path, pilots.description(step_sizes, dampings, num_integrator_steps))
+  workers = workers_lib.Workers(sampler.strategy)
+  description = pilots.description(step_sizes, dampings, num_integrator_steps)
+  log = _Log(path, description, workers.is_chief)
 
   def settings_of_round(round_number, best):
     middle = dampings[len(dampings) // 2]
@@ -185,7 +188,8 @@ def tune(
 
   best = None
   shares = (4, 1, 1)  # of num_steps
-  with tqdm.tqdm(desc='tuning', unit='step', disable=not progress) as bar:
+  is_shown = progress and workers.is_chief
+  with tqdm.tqdm(desc='tuning', unit='step', disable=not is_shown) as bar:
     for round_number in range(_NUM_ROUNDS):
       if round_number == 1 and is_length_tuned:
         num_integrator_steps = _num_integrator_steps(best.step_size)
@@ -200,7 +204,7 @@ def tune(
 
         def on_progress(num_transitions, deadline=deadline, length=num_integrator_steps):
           bar.update(num_transitions * length)
-          return time.monotonic() > deadline
+          return workers.gather([time.monotonic() > deadline])[0, 0]  # by the clock of the chief
 
         settings = [(*pair, num_integrator_steps) for pair in dict.fromkeys(settings)]
         log.add(*pilots.run(round_number, settings, lengths[round_number], on_progress, log.state))
@@ -345,8 +349,9 @@ class _Log:
     state: Where the best chains of the last round ended; None before the first.
   """
 
-  def __init__(self, path, description):
+  def __init__(self, path, description, is_writer):
     self._path = None if path is None else pathlib.Path(path)
+    self._is_writer = is_writer
     self._description = description
     self.rounds, self.state = [], None
     if self._path is not None and self._path.exists():
@@ -368,7 +373,7 @@ class _Log:
   def add(self, trials, state):
     self.rounds.append(trials)
     self.state = state
-    if self._path is None:
+    if self._path is None or not self._is_writer:
       return
     # The state first, under a name of its own: a log never speaks of a state that is not there.
     num_rounds = len(self.rounds)

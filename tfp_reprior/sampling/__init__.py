@@ -5,10 +5,10 @@ from tfp_reprior.sampling.class_prediction import (
   CategoricalPrediction,
   ClassPrediction,
 )
-from tfp_reprior.sampling.driver import sample_posterior
 from tfp_reprior.sampling.metrics import evaluate
 from tfp_reprior.sampling.prediction import Prediction
 from tfp_reprior.sampling.result import Result, load_result
+from tfp_reprior.sampling.runs import sample_posterior
 from tfp_reprior.sampling.settings import Settings
 
 __all__ = [

@@ -20,17 +20,20 @@ class CheckpointStore:
 
   Args:
     folder: Where they are; made if it is not there.
+    is_writer: Whether this process writes there, or only reads.
   """
 
-  def __init__(self, folder):
+  def __init__(self, folder, is_writer=True):
     self._folder = pathlib.Path(folder)
+    if not is_writer:
+      return
     self._folder.mkdir(parents=True, exist_ok=True)
     for path in self._folder.glob('*.tmp'):  # of a process that was killed while it wrote
       path.unlink(missing_ok=True)
 
   def numbers(self):
     """The numbers of the checkpoints in the folder, in ascending order."""
-    matches = (re.fullmatch(r'checkpoint-(\d+)\.npz', p.name) for p in self._folder.iterdir())
+    matches = (re.fullmatch(r'checkpoint-(\d+)\.npz', p.name) for p in self._folder.glob('*'))
     return sorted(int(m.group(1)) for m in matches if m)
 
   def save(self, number, arrays):

@@ -11,14 +11,17 @@ class Draws:
 
   Args:
     folder: Where to keep them, one file each, read when asked for; by default they stay in memory.
+    is_writer: Whether this process writes there, or only reads what another one writes.
   """
 
-  def __init__(self, folder=None):
+  def __init__(self, folder=None, is_writer=True):
     self._folder = None if folder is None else pathlib.Path(folder)
+    self._is_writer = is_writer
     self._parts = {}
     if self._folder is not None:
-      self._folder.mkdir(parents=True, exist_ok=True)
-      matches = (re.fullmatch(r'draw-(\d+)\.npz', p.name) for p in self._folder.iterdir())
+      if is_writer:
+        self._folder.mkdir(parents=True, exist_ok=True)
+      matches = (re.fullmatch(r'draw-(\d+)\.npz', p.name) for p in self._folder.glob('*'))
       self._parts = {int(m.group(1)): None for m in matches if m}
 
   @property
@@ -30,7 +33,8 @@ class Draws:
     """Keeps draw `number` of the chain."""
     arrays = {f'part_{i:04d}': p for i, p in enumerate(parts)}
     if self._folder is not None:
-      files.save_arrays(self._path(number), arrays)
+      if self._is_writer:
+        files.save_arrays(self._path(number), arrays)
       arrays = None
     self._parts[number] = arrays
 
@@ -38,7 +42,7 @@ class Draws:
     """Forgets draw `number` and later ones."""
     for later in [m for m in self._parts if m >= number]:
       del self._parts[later]
-      if self._folder is not None:
+      if self._folder is not None and self._is_writer:
         self._path(later).unlink(missing_ok=True)
 
   def copy_to(self, folder):

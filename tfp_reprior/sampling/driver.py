@@ -1,15 +1,18 @@
 """The driver: tunes, burns in and samples, in pieces that survive."""
 
 import dataclasses
+import json
 import math
 import pathlib
 import sys
 import time
 import warnings
 
-from tfp_reprior import likelihoods
-from tfp_reprior import posterior as posterior_lib
-from tfp_reprior.internal import checks, distribution, random
+import numpy as np
+import tensorflow as tf
+
+from tfp_reprior.internal import checks, random
+from tfp_reprior.internal import workers as workers_lib
 from tfp_reprior.mcmc import regularizers, runner, samplers
 from tfp_reprior.mcmc import tuning as tuning_lib
 from tfp_reprior.sampling import checkpoints, identity, interrupts, moments, observations
@@ -17,7 +20,6 @@ from tfp_reprior.sampling import draws as draws_lib
 from tfp_reprior.sampling import position as position_lib
 from tfp_reprior.sampling import progress as progress_lib
 from tfp_reprior.sampling import result as result_lib
-from tfp_reprior.sampling import settings as settings_lib
 
 _SECONDS_PER_PIECE = 2.0
 _MOST_KEPT = 100  # draws of each chain, unless asked for more
@@ -36,7 +38,8 @@ class Driver:
     run_dir: Folder for checkpoints and results, or None.
     checkpoint_seconds: Positive float, the time between checkpoints.
     progress: Whether to show progress bars.
-    strategy: A `tf.distribute.Strategy` of this process, or None.
+    strategy: A `tf.distribute.Strategy`, or None. If it has several processes, all of them do this,
+      and the chief alone writes and shows progress.
   """
 
   def __init__(
@@ -60,8 +63,9 @@ class Driver:
       self._y_test = posterior.check_targets(y_test, self._x_test).numpy()
     self._folder = None if run_dir is None else pathlib.Path(run_dir)
     self._checkpoint_seconds = checks.positive('checkpoint_seconds', checkpoint_seconds)
-    self._progress = progress
     self._strategy = strategy
+    self._workers = workers_lib.Workers(strategy)
+    self._progress = progress and self._workers.is_chief
     is_tuned = settings.regularizer == 'tuned'  # then `_tune` makes the sampler again
     self._sampler = self._make_sampler('noise' if is_tuned else settings.regularizer)
     self._seeds = dict(
@@ -77,8 +81,14 @@ class Driver:
 
   def run(self, resume=True):
     """Runs, or goes on, to the end. Returns a `Result`."""
+    with self._workers.watched():
+      return self._run(resume)
+
+  def _run(self, resume):
+    if self._folder is not None or self._workers.count > 1:
+      described = self._describe()
     if self._folder is not None:
-      self._open_folder(resume)
+      self._open_folder(described, resume)
     tuning = self._tune()
     chosen = self._kernel_settings(tuning)
     kernel = self._sampler.kernel_fn(**chosen)
@@ -96,7 +106,9 @@ class Driver:
     position = position_lib.Position(
       runners['burn-in'].start(start, observer.empty(self._settings.num_chains))
     )
-    draws = draws_lib.Draws(None if self._folder is None else self._folder / 'draws')
+    draws = draws_lib.Draws(
+      None if self._folder is None else self._folder / 'draws', self._workers.is_chief
+    )
     saved = None if self._store is None else self._store.load_newest()
     if saved is not None:
       position.restore(saved)
@@ -105,29 +117,37 @@ class Driver:
       position.seconds.setdefault('tuning', self._tuning_seconds)
     totals = {'burn-in': self._num_burnin_draws, 'sampling': self._settings.num_results}
     with interrupts.Interrupts() as interrupt:
-      for phase, total in totals.items():
-        self._run_phase(phase, runners[phase], total, position, draws, interrupt)
+      try:
+        for phase, total in totals.items():
+          self._run_phase(phase, runners[phase], total, position, draws, interrupt)
+      except tf.errors.OpError:  # of a worker that has gone, or of memory
+        self._save(position)
+        raise
     if not position.num_done['sampling']:
       raise KeyboardInterrupt('Sampling was interrupted before the first draw.')
     result = self._result(position, draws, tuning, chosen)
-    if self._folder is not None:
+    if self._folder is not None and self._workers.is_chief:
       self._without_loss(lambda: result.save(self._folder))
+    self._workers.wait()  # for the files
     return result
 
   def _run_phase(self, phase, phase_runner, total, position, draws, interrupt):
     position.seconds.setdefault(phase, 0.0)
-    if position.num_done[phase] >= total or interrupt.is_set:
+    if position.num_done[phase] >= total:
+      return
+    piece, is_stopped = self._agree(1, phase, position, interrupt)
+    if is_stopped:
       return
     bar = progress_lib.Progress(
       phase,
       total * self._steps_per_draw,
       position.num_done[phase] * self._steps_per_draw,
       self._progress,
-      None if self._folder is None else self._folder / 'tensorboard',
+      self._folder / 'tensorboard' if self._folder and self._workers.is_chief else None,
     )
     phase_runner.prepare(position.carry)  # which is not sampling, and takes seconds
-    piece, saved_at = 1, time.monotonic()
-    while position.num_done[phase] < total and not interrupt.is_set:
+    saved_at = time.monotonic()
+    while position.num_done[phase] < total and not is_stopped:
       done = position.num_done[phase]
       to_kept = self._keep_every - done % self._keep_every if phase == 'sampling' else math.inf
       now = int(min(piece, total - done, to_kept))
@@ -148,11 +168,23 @@ class Driver:
       if time.monotonic() - saved_at > self._checkpoint_seconds:
         self._save(position)
         saved_at = time.monotonic()
+      piece, is_stopped = self._agree(piece, phase, position, interrupt)
     bar.close()
     self._save(position)
 
+  def _agree(self, piece, phase, position, interrupt):
+    """The number of draws to make next, and whether to stop: the same for all workers."""
+    names = ('acceptance', 'energy', 'log_prob')  # of the kernel: the rest follows from its state
+    self._workers.check_same(
+      'draws, from a `run_dir` that they share, on machines that are alike',
+      np.array(list(position.num_done.values())),
+      *(trace[name][-1] for trace in position.traces[phase][-1:] for name in names),
+    )
+    decisions = self._workers.gather([piece, interrupt.is_set])
+    return int(decisions[0, 0]), bool(np.any(decisions[:, 1]))
+
   def _save(self, position):
-    if self._store is not None:
+    if self._store is not None and self._workers.is_chief:
       number = sum(position.num_done.values())
       self._without_loss(lambda: self._store.save(number, position.to_arrays()))
 
@@ -163,23 +195,38 @@ class Driver:
     except OSError as e:
       warnings.warn(f'Could not write to {self._folder} ({e}); going on without.', stacklevel=2)
 
-  def _open_folder(self, resume):
-    state_bytes = self._num_state_bytes()
-    # Three checkpoints of state, momentum, gradient, mean and variance, and the kept draws.
-    num_kept = self._settings.num_results // self._keep_every
-    checkpoints.check_room(self._folder, (3 * 5 + num_kept) * state_bytes)
+  def _describe(self):
     described = identity.describe(
       self._posterior, self._settings, self._sampler, self._x_test, self._keep_every
     )
+    self._workers.check_same('data, model and settings', json.dumps(described).encode())
+    return described
+
+  def _open_folder(self, described, resume):
+    if self._workers.is_chief:
+      self._claim_folder(described, resume)
+    self._workers.wait()
+    try:
+      decided = identity.read(self._folder)
+    except FileNotFoundError as e:
+      raise ValueError(
+        '`run_dir` must be a folder that all workers share. Received: '
+        f'run_dir={str(self._folder)!r}, without the files of the chief'
+      ) from e
+    self._keep_every, self._num_burnin_draws = decided['keep_every'], decided['num_burnin_draws']
+    self._store = checkpoints.CheckpointStore(self._folder / 'checkpoints', self._workers.is_chief)
+
+  def _claim_folder(self, described, resume):
+    """Makes the folder that of this run, or refuses it."""
+    # Three checkpoints of state, momentum, gradient, mean and variance, and the kept draws.
+    num_kept = self._settings.num_results // self._keep_every
+    checkpoints.check_room(self._folder, (3 * 5 + num_kept) * self._num_state_bytes())
     is_old = identity.settle(self._folder, described)
     if is_old and not resume:
       raise ValueError(
         '`run_dir` holds a run already: choose another folder, or `resume=True` to go on with it. '
         f'Received: run_dir={str(self._folder)!r}, resume=False'
       )
-    decided = identity.read(self._folder)
-    self._keep_every, self._num_burnin_draws = decided['keep_every'], decided['num_burnin_draws']
-    self._store = checkpoints.CheckpointStore(self._folder / 'checkpoints')
 
   def _num_state_bytes(self):
     split = self._posterior.split
@@ -268,124 +315,3 @@ class Driver:
       None if self._x_test is None else self._x_test.numpy(),
       self._y_test,
     )
-
-
-def sample_posterior(
-  model,
-  x,
-  y,
-  noise_scale=0.1,
-  likelihood=None,
-  *,
-  x_test=None,
-  y_test=None,
-  run_dir=None,
-  resume=True,
-  checkpoint_seconds=60.0,
-  progress=True,
-  strategy=None,
-  chunk_size=None,
-  **settings,
-):
-  """Samples the posterior of a network's weights, from data and a Keras model to predictions.
-
-  Tunes the step size, burns in, and samples, with a progress bar for each phase. Statistics are
-  updated draw by draw, so that memory does not grow with the number of steps; weights are kept of
-  some draws only.
-
-  With a `run_dir` the run survives: it is saved every minute, and the same call goes on where the
-  last one stopped, to the same numbers, bit for bit, as if it had not been stopped. A call with
-  more `num_results` goes on with a finished run. Ctrl-C ends the run after a piece of about two
-  seconds, with a result of what there is; a second Ctrl-C ends it at once.
-
-  Args:
-    model: A `keras.Model` that ends in a linear readout, a `tfp_reprior.models.ReadoutSplit`, or a
-      `tfp_reprior.Posterior`, with `x` and `y` None.
-    x: Inputs `[n, ...]`.
-    y: Targets: `[n, k]` with Gaussian noise, labels `[n]` for `Categorical`, zeros and ones
-      `[n, k]` for `Bernoulli`.
-    noise_scale: Positive float, the standard deviation of Gaussian noise, or one for each output;
-      or its prior, such as `tfp.distributions.LogNormal(-2.0, 1.0)`, to sample it as well.
-    likelihood: A `Gaussian`, `Categorical` or `Bernoulli` of `tfp_reprior.likelihoods`, instead of
-      `noise_scale`.
-    x_test: Inputs `[m, ...]` whose outputs are followed while sampling.
-    y_test: Their targets, for test figures.
-    run_dir: Folder for checkpoints, kept draws, TensorBoard events and the result.
-    resume: Whether to go on with what `run_dir` holds; otherwise it must not hold a run.
-    checkpoint_seconds: Positive float, the time between checkpoints.
-    progress: Whether to show progress bars.
-    strategy: A `tf.distribute.MirroredStrategy`, to split the work over devices: the data, if the
-      sampler integrates the readout out, and the chains otherwise. A run may go on with other
-      devices than it began with, then to the same numbers up to rounding.
-    chunk_size: Positive integer, the number of inputs that go through the network at once, for
-      bounded memory; by default all.
-    **settings: Of these:
-
-      | name | default | |
-      | --- | --- | --- |
-      | `num_chains` | 4 | chains, side by side |
-      | `num_results` | 1000 | draws of each chain |
-      | `thinning` | 10 | steps for each draw, one gradient each (1) |
-      | `num_burnin_steps` | a fifth of all | steps before the first draw |
-      | `sampler` | `'auto'` | a name of `tfp_reprior.mcmc.make_sampler` |
-      | `regularizer` | `'noise'` | as of `tfp_reprior.mcmc.make_sampler`, or `'tuned'` |
-      | `step_size`, `damping` | tuned | damping is 0.1 if only a step size is given |
-      | `num_integrator_steps` | tuned | steps for each accept / reject; 1 if a step size is given |
-      | `num_tuning_steps`, `max_tuning_seconds` | 200, none | as of `tfp_reprior.mcmc.tune` |
-      | `num_projections` | 100 | random projections of weights and test outputs |
-      | `num_kept_draws` | at most 100 | draws of each chain to keep, spread evenly (2) |
-      | `over_dispersion` | 1.0 | spread of the starts, relative to N(0, I) |
-      | `seed` | 0 | integer, of everything random |
-
-      (1) Rounded to whole transitions, of `num_integrator_steps` each, at least one.
-
-      (2) By default as many as fit 256 MiB of memory, or 1 GiB of `run_dir`.
-
-  Returns:
-    A `Result`.
-
-  #### Examples
-
-  ```python
-  import numpy as np
-  import tfp_reprior as tfr
-
-  x = np.linspace(-1, 1, 20, dtype=np.float32)[:, np.newaxis]
-  model = tfr.models.fcn((1,), num_outputs=1, width=32)
-  result = tfr.sample_posterior(
-    model, x, np.sin(3 * x), num_results=20, num_chains=2, num_tuning_steps=20, progress=False
-  )
-  prediction = result.predict(x)  # .mean, .stddev, .quantile(0.9), .sample(5)
-  ```
-  """
-  if strategy is not None:
-    distribution.check_one_process(strategy)
-  unknown = set(settings) - {f.name for f in dataclasses.fields(settings_lib.Settings)}
-  if unknown:
-    raise TypeError(f'sample_posterior got unknown settings: {sorted(unknown)}')
-  posterior = model
-  if not isinstance(model, posterior_lib.Posterior):
-    posterior = posterior_lib.Posterior(model, x, y, noise_scale, likelihood, chunk_size)
-  elif chunk_size is not None:
-    raise ValueError(
-      '`chunk_size` is for a model; a `Posterior` has its own. Received: '
-      f'chunk_size={chunk_size} with {posterior!r}'
-    )
-  if not isinstance(posterior.likelihood, likelihoods.KINDS):
-    raise ValueError(
-      'sample_posterior cannot predict with a likelihood that is not of `tfp_reprior.likelihoods`; '
-      'use the kernels of `tfp_reprior.mcmc`. Received: '
-      f'likelihood={posterior.likelihood!r}'
-    )
-  driver = Driver(
-    posterior,
-    settings_lib.Settings(**settings),
-    x_test,
-    y_test,
-    run_dir,
-    checkpoint_seconds,
-    progress,
-    strategy,
-  )
-  with distribution.scope(strategy):
-    return driver.run(resume)
