@@ -7,7 +7,7 @@ import pathlib
 import signal
 import sys
 
-signal.alarm(200)  # nobody waits longer, and TensorFlow would wait for ever
+signal.alarm(450)  # nobody waits longer, and TensorFlow would wait for ever
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 
 import numpy as np  # noqa: E402

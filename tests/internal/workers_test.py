@@ -26,7 +26,7 @@ def _free_ports(count):
     return [s.getsockname()[1] for s in sockets]
 
 
-def _run_pair(what, folder, seconds=180):
+def _run_pair(what, folder, seconds=400):
   """Runs a function of `worker.py` in two processes. Returns exit code, stdout, stderr of each."""
   cluster = {'worker': [f'127.0.0.1:{port}' for port in _free_ports(2)]}
   logs = [(folder / f'stdout {i}', folder / f'stderr {i}') for i in range(2)]
