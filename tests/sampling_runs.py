@@ -58,7 +58,7 @@ def sample(model=None, x=X, y=Y, **changes):
 
   Runs that differ in nothing but `_FREE` share their graphs, because tracing takes seconds.
   """
-  key = repr(sorted((k, v) for k, v in changes.items() if k not in _FREE))
+  key = repr([len(x), *sorted((k, v) for k, v in changes.items() if k not in _FREE)])
 
   def shared_runner(kernel, observe_fn, thinning, seed):
     words = tuple(int(w) for w in seed)
