@@ -58,7 +58,8 @@ def sample(model=None, x=X, y=Y, **changes):
 
   Runs that differ in nothing but `_FREE` share their graphs, because tracing takes seconds.
   """
-  key = repr([len(x), *sorted((k, v) for k, v in changes.items() if k not in _FREE)])
+  num_data = None if x is None else len(x)
+  key = repr([num_data, *sorted((k, v) for k, v in changes.items() if k not in _FREE)])
 
   def shared_runner(kernel, observe_fn, thinning, seed):
     words = tuple(int(w) for w in seed)
