@@ -56,7 +56,7 @@ class RandomProjections:
       directions = random.normal_parts([(size, r) for size in sizes], dtype, seed)
       scale = math.sqrt(sum(sizes))
     else:
-      directions = [tf.sign(w) for w in random.normal_parts([(n,) for n in sizes], dtype, seed)]
+      directions = random.sign_parts([(n,) for n in sizes], dtype, seed)
       scale = math.sqrt(sum(sizes) / r)
     self._directions = [w / scale for w in directions]
 

@@ -2,5 +2,6 @@
 
 from tfp_reprior.experimental.linearized_reprior import LinearizedReprior
 from tfp_reprior.experimental.tangent_kernel import empirical_ntk
+from tfp_reprior.experimental.taylor_log_det import TaylorSeries
 
-__all__ = ['LinearizedReprior', 'empirical_ntk']
+__all__ = ['LinearizedReprior', 'TaylorSeries', 'empirical_ntk']

@@ -6,11 +6,17 @@ import tensorflow_probability as tfp
 
 from tfp_reprior import posterior as posterior_lib
 from tfp_reprior.bijectors import caching
-from tfp_reprior.experimental import linearization, newton, steps, tangent_kernel
+from tfp_reprior.experimental import (
+  linearization,
+  newton,
+  steps,
+  tangent_kernel,
+  taylor_log_det,
+)
 from tfp_reprior.internal import checks
 
 METHODS = ('levenberg_marquardt', 'gradient_descent')
-LOG_DETS = ('exact',)
+LOG_DETS = ('exact', 'taylor')
 
 
 class LinearizedReprior(tfp.bijectors.Bijector):
@@ -44,7 +50,12 @@ class LinearizedReprior(tfp.bijectors.Bijector):
     step_size: Positive float, of gradient descent.
     subset: List of integers, which of the data the map is about, or None for all. The posterior is
       that of all data either way.
-    log_det: `'exact'`, from the dense Jacobian `[p, p]`, for small networks.
+    log_det: `'exact'`, from the dense Jacobian `[p, p]`, for small networks; `'taylor'`, or a
+      `tfp_reprior.experimental.TaylorSeries`, for the approximation of the paper,
+      `log|det(I + H)|` with H the Hessian of `a . f` for fixed `a = inv(G) @ (y - f)`, to which the
+      exact `n k log(lam) - log det(G)` is added, `G = lam I + J @ J.T`. It leaves out derivatives
+      of a, and changes the stationary distribution of a chain. For gradient descent nothing but
+      the rest of the series is left out.
     ntk_method: How `J @ J.T` is computed: `method` of `tfp_reprior.experimental.empirical_ntk`.
     chunk_size: Likewise.
     inverse_tolerance: Positive float, the largest error of a component of
@@ -94,7 +105,6 @@ class LinearizedReprior(tfp.bijectors.Bijector):
           f'`posterior` must be a `tfp_reprior.Posterior`. Received: {type(posterior).__name__}'
         )
       checks.one_of('method', method, METHODS)
-      checks.one_of('log_det', log_det, LOG_DETS)
       self._num_iterations = checks.positive_integer('num_iterations', num_iterations)
       self._max_inverse_iterations = checks.positive_integer(
         'max_inverse_iterations', max_inverse_iterations
@@ -122,6 +132,7 @@ class LinearizedReprior(tfp.bijectors.Bijector):
           )
         step_size = tf.convert_to_tensor(checks.positive('step_size', step_size), dtype)
         self._step_fn = steps.GradientDescent(split, x, y, step_size)
+      self._series = _choose_series(log_det, method, split)
       self._latest = caching.Latest()
       super().__init__(
         forward_min_event_ndims=self._event_ndims,
@@ -171,7 +182,11 @@ class LinearizedReprior(tfp.bijectors.Bijector):
     return self._latest.get(parts, compute)
 
   def _step_log_det(self, step):
-    return tf.linalg.slogdet(self._step_fn.jacobian(step.begin))[1]
+    if self._series is None:
+      return tf.linalg.slogdet(self._step_fn.jacobian(step.begin))[1]
+    return step.gram_log_det + taylor_log_det.taylor_log_det(
+      self._step_fn.potential, step.begin, step.coefficients, self._event_ndims, self._series
+    )
 
   def _invert_step(self, parts):
     """The parts from which a step leads to `parts`."""
@@ -223,6 +238,23 @@ def _choose(posterior, subset):
       f'`subset` must hold different numbers from 0 to {n - 1}. Received: subset={subset}'
     )
   return tf.gather(x, indices), tf.gather(y, indices)
+
+
+def _choose_series(log_det, method, split):
+  """The `TaylorSeries` that `log_det` stands for, or None for the exact log-determinant."""
+  if isinstance(log_det, taylor_log_det.TaylorSeries):
+    series = log_det.checked()
+  elif checks.one_of('log_det', log_det, LOG_DETS) == 'exact':
+    return None
+  else:
+    series = taylor_log_det.TaylorSeries()
+  is_linear = method == 'levenberg_marquardt' and taylor_log_det.is_piecewise_linear(split)
+  skips = is_linear if series.skips_first_order is None else series.skips_first_order
+  if skips and method == 'gradient_descent':
+    raise ValueError(
+      'The first order is not zero for gradient descent. Received: skips_first_order=True'
+    )
+  return series._replace(skips_first_order=skips)
 
 
 def _known_regularizer(posterior, regularizer):

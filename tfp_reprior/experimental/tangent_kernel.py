@@ -80,7 +80,7 @@ class TangentKernel:
       checks.positive_integer('chunk_size', chunk_size)
     # What goes through the network in chunks has first derivatives only.
     split = self._split = split.in_chunks(None)
-    layers = _dense_layers(split) if method in ('auto', 'structured') else None
+    layers = dense_layers(split) if method in ('auto', 'structured') else None
     if method == 'structured' and layers is None:
       raise ValueError(
         "`method='structured'` needs every weight before the readout to be in an `NTKDense` that "
@@ -165,7 +165,7 @@ def _products_block(split, parts, x1, x2):
   return tf.transpose(columns, [*range(1, ndims - 1), 0, ndims - 1])
 
 
-def _dense_layers(split):
+def dense_layers(split):
   """The layers before the readout that have weights, if `'structured'` applies, else None."""
   embedding = split.embedding.model
   layers = [layer for layer in embedding.layers if layer.weights]

@@ -38,6 +38,11 @@ def normal_parts(shapes, dtype, seed):
   ]
 
 
+def sign_parts(shapes, dtype, seed):
+  """Random signs, -1 or 1, one tensor for each of `shapes`, from one seed."""
+  return [tf.sign(draws) for draws in normal_parts(shapes, dtype, seed)]
+
+
 def random_bits(shape, dtype, seed):
   """Words of random bits, from which `bits_to_normal` makes numbers of `dtype`."""
   word, _ = _WORDS[tf.as_dtype(dtype)]
