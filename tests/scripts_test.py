@@ -33,6 +33,10 @@ RUNS = {
     '--width=4 --nums_data=8 --chunk_sizes=3',
     ['peak less data MiB', '| 3 | 8 |'],
   ),
+  'benchmark_linearised': (
+    '--widths=3 --regularizers=1 --num_data=2 --num_draws=3 --num_probes=1 --json={json}',
+    ['G and H, off', '| 3 | 1 |'],
+  ),
   'benchmark_ntk': (
     '--widths=4 --nums_data=3 --num_outputs=2 --num_rounds=1 --gradient --json={json}',
     ['structured ms', '| fcn | 4 | 3 | 2 |', '| cnn | 4 | 3 | 2 | - |'],

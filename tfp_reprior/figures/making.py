@@ -23,6 +23,7 @@ FIGURES = {
   'categorical': ('mixing', 'as ess-width, with the categorical likelihood'),
   'kl-width': ('convergence', 'divergence of the posterior from the prior against width'),
   'gradient-width': ('convergence', 'distance of gradients from those of N(0, I) against width'),
+  'ntk-vs-nngp': ('ntk_vs_nngp', 'effective samples per step of the linearised map over lambda'),
   'samplers': ('sampler_comparison', 'our samplers against that of the paper'),
 }
 
