@@ -34,9 +34,9 @@ _SETTINGS = {
     'thinning': 1,
   },
   'laptop': {
-    'network': {'width': 64, 'depth': 2},
+    'network': {'width': 64, 'depth': 1},
     'series': {'order': 4, 'num_probes': 2, 'batch_size': 1},
-    'step_sizes': [0.005, 0.015, 0.05, 0.15, 0.5],
+    'step_sizes': [0.01, 0.02, 0.04, 0.08, 0.16],
     'num_chains': 1,
     'num_draws': 400,
     'thinning': 2,
