@@ -89,6 +89,23 @@ def test_exact_log_det_is_that_of_the_autodiff_jacobian(name):
     np.testing.assert_allclose(log_dets[c], np.linalg.slogdet(jacobian)[1], atol=1e-10)
 
 
+@pytest.mark.slow
+def test_convolutional_networks_have_a_taylor_series_with_gradients():
+  rng = np.random.default_rng(0)
+  model = tfr.models.cnn((3, 3, 1), 1, width=1, depth=1, dtype='float64')
+  posterior = tfr.Posterior(model, rng.normal(size=(3, 3, 3, 1)), rng.normal(size=(3, 1)))
+  series = tfr.experimental.TaylorSeries(num_probes=4, batch_size=2)
+  linearized = tfr.experimental.LinearizedReprior(posterior, 3.0, log_det=series)
+  fldj = tf.function(linearized.forward_log_det_jacobian, autograph=False)
+  gradient = tf.function(lambda phi: tf.gradients(fldj(phi), phi), autograph=False)
+  phi, direction = (posterior.sample_prior(2, seed=s) for s in (1, 2))
+  upper, lower = (
+    fldj([p + e * d for p, d in zip(phi, direction, strict=True)]) for e in (1e-5, -1e-5)
+  )
+  slope = sum(np.sum(g * d) for g, d in zip(gradient(phi), direction, strict=True))
+  np.testing.assert_allclose(slope, np.sum(upper - lower) / 2e-5, rtol=1e-6)
+
+
 def test_gradients_of_the_exact_log_det_are_finite_differences():
   _, fldj, _, _ = _variant('one step')
   phi = _posterior().sample_prior(2, seed=1)

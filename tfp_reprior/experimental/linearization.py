@@ -44,9 +44,16 @@ def pull_back(function, parts, cotangents):
 
 def push_forward(function, parts, tangents):
   """Jacobian-vector product `J @ tangents`, `[*chains, m]`; `tangents` are like `parts`."""
-  with tf.autodiff.ForwardAccumulator(parts, tangents) as accumulator:
-    outputs = function(parts)
-  return accumulator.jvp(outputs, tf.UnconnectedGradients.ZERO)
+  # The derivative of `J.T @ u`, which is linear in u: forward mode does not go through loops, in
+  # which convolutions of many chains are.
+  with tf.GradientTape() as outer_tape:
+    with tf.GradientTape() as tape:
+      tape.watch(parts)
+      outputs = function(parts)
+    u = tf.zeros_like(outputs)
+    outer_tape.watch(u)
+    rows = tape.gradient(outputs, parts, u, tf.UnconnectedGradients.ZERO)
+  return outer_tape.gradient(rows, u, tangents, tf.UnconnectedGradients.ZERO)
 
 
 def dense_jacobian(function, parts, event_ndims, size):
