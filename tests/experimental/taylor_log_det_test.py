@@ -92,6 +92,7 @@ def _standard_error(b, num_probes):
   return np.sqrt(2 * (np.sum(b**2) - np.sum(np.diag(b) ** 2)) / num_probes)
 
 
+@pytest.mark.slow
 def test_orders_are_those_of_the_series():
   # With the same probes, orders differ by the term between them, which has a known distribution.
   h = _hessians()[3]

@@ -19,7 +19,7 @@ _MAPS = {
 }
 _MEASURES = {'proj': 'weights', 'dots': r'$|\theta|^2$'}
 _REGULARIZERS = {
-  'smoke': (0.1, 10.0),
+  'smoke': (0.1,),
   'laptop': (1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0),
   'paper': (1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0),
 }
