@@ -61,10 +61,10 @@ def sample(model=None, x=X, y=Y, **changes):
   num_data = None if x is None else len(x)
   key = repr([num_data, *sorted((k, v) for k, v in changes.items() if k not in _FREE)])
 
-  def shared_runner(kernel, observe_fn, thinning, seed):
+  def shared_runner(kernel, observe_fn, thinning, seed, run_loop):
     words = tuple(int(w) for w in seed)
     if (key, words) not in _runners:
-      _runners[key, words] = Runner(kernel, observe_fn, thinning, seed)
+      _runners[key, words] = Runner(kernel, observe_fn, thinning, seed, run_loop)
     return _runners[key, words]
 
   Runner = runner.Runner

@@ -13,6 +13,7 @@ tfr.compilation.set_policy('auto')  # the default
 ```
 """
 
+import contextlib
 import ctypes
 import functools
 import math
@@ -75,11 +76,28 @@ def fuse(fn):
   @functools.wraps(fn)
   def call(*arguments):
     sizes = [t.shape.num_elements() or 0 for t in tf.nest.flatten(arguments)]
-    if _policy == 'never' or math.fsum(sizes) < _WORTH_FUSING:
+    is_compiled = distribution.is_on_tpu()  # with everything around it
+    if _policy == 'never' or is_compiled or math.fsum(sizes) < _WORTH_FUSING:
       return fn(*arguments)
     return compiled(*arguments)
 
   return call
+
+
+@contextlib.contextmanager
+def full_precision():
+  """A context in which products of float32 matrices are computed in float32 on all devices.
+
+  By default TensorFlow rounds their factors to 10 bits on recent GPUs (TensorFloat-32), and to 7
+  on TPUs (bfloat16). That is too few for a Gram matrix, whose small eigenvalues count. It is for
+  functions that are run, or compiled, inside; `sample_posterior` runs in it.
+  """
+  before = tf.config.experimental.tensor_float_32_execution_enabled()
+  tf.config.experimental.enable_tensor_float_32_execution(False)
+  try:
+    yield
+  finally:
+    tf.config.experimental.enable_tensor_float_32_execution(before)
 
 
 def keep_freed_memory():

@@ -9,12 +9,14 @@ import types
 
 import numpy as np
 import pytest
+import sampling_runs
 import tensorflow as tf
 import tensorflow_probability as tfp
 import toys
 
 import tfp_reprior as tfr
-from tfp_reprior.mcmc import tuning
+from tfp_reprior.mcmc import runner, tuning
+from tfp_reprior.sampling import driver, observations
 
 
 class FakeTPUs(tf.distribute.cluster_resolver.SimpleClusterResolver):
@@ -53,6 +55,18 @@ def _sampling_loop(posterior, strategy):
   return run
 
 
+def _assert_all_on_tpu(graph):
+  """Checks that loops are on the TPU, not around it, and need no host. Returns the operations."""
+  loops = [n for n in graph.node if n.op in ('While', 'StatelessWhile')]
+  assert loops and all('_tpu_replicate' in n.attr for n in loops)
+  ops = {n.op for f in graph.library.function for n in f.node_def} | {n.op for n in graph.node}
+  assert 'CrossReplicaSum' in ops
+  assert not ops & {'PyFunc', 'EagerPyFunc', 'RandomStandardNormal'}
+  compiled = [f for f in graph.library.function if f.attr['_XlaMustCompile'].b]
+  assert not compiled  # apart from the rest, which is compiled as a whole
+  return ops
+
+
 def test_two_devices_in_a_process_of_their_own():
   path = pathlib.Path(__file__).with_name('two_devices.py')
   result = subprocess.run(
@@ -73,20 +87,21 @@ def test_the_loop_on_a_tpu_is_one_program_with_static_shapes():
   states, log_probs = program.structured_outputs
   assert [s.shape for s in states] == [[3, *h.shape] for h in hidden]
   assert log_probs.shape == [3, 2]
-  graph = program.graph.as_graph_def()
-  loops = [n for n in graph.node if n.op in ('While', 'StatelessWhile')]
-  assert loops and all('_tpu_replicate' in n.attr for n in loops)  # on the TPU, not around it
-  ops = {n.op for f in graph.library.function for n in f.node_def} | {n.op for n in graph.node}
-  assert 'CrossReplicaSum' in ops
-  assert not ops & {'PyFunc', 'EagerPyFunc', 'StatefulPartitionedCall', 'RandomStandardNormal'}
+  _assert_all_on_tpu(program.graph.as_graph_def())
 
 
-def test_the_loop_in_stablehlo_is_portable():
+def _precisions(text):
+  return set(re.findall(r'dot_general.*?precision = (\[\w+, \w+\])', text))
+
+
+def test_the_loop_in_stablehlo_is_portable_and_in_full_precision():
   posterior = _posterior()
   hidden = posterior.sample_prior(2, seed=1)[: posterior.split.num_hidden]
   strategy = tf.distribute.OneDeviceStrategy('CPU:0')
   run = tf.function(_sampling_loop(posterior, strategy), autograph=False, jit_compile=True)
-  text = run.experimental_get_compiler_ir(*hidden)(stage='stablehlo')
+  with tfr.compilation.full_precision():
+    text = run.experimental_get_compiler_ir(*hidden)(stage='stablehlo')
+  assert _precisions(text) == {'[HIGHEST, HIGHEST]'}
   assert 'stablehlo.while' in text and 'stablehlo.cholesky' in text
   assert 'custom_call' not in text
   assert not re.search(r'\bf64\b|xf64', text)
@@ -143,7 +158,74 @@ def test_pilots_use_the_strategy(monkeypatch):
   assert used == [strategy] * 3
 
 
-def test_runs_are_for_devices_that_are_driven_step_by_step():
+def _driver_loop(posterior, strategy, x_test):
+  """A function of states that makes draws as `sample_posterior` does, and observes them."""
+
+  def run(*state):
+    sampler = tfr.mcmc.make_sampler(posterior, strategy=strategy)
+    observer = observations.Observer(sampler, x_test, num_projections=3, seed=1)
+    kernel = sampler.kernel_fn(0.1, 0.1, num_integrator_steps=2)
+    loop = runner.Runner(kernel, observer.draw, 2, seed=2, run_loop=sampler.run_loop)
+    carry = loop.start(list(state), observer.empty(state[0].shape[0]))
+    # What `advance` runs; it needs numbers for its results.
+    return sampler.run_loop(loop._run_draws, carry, tf.constant(0), tf.constant(5))
+
+  return tf.function(run, autograph=False)
+
+
+def test_a_run_on_a_tpu_is_one_program_with_static_shapes(monkeypatch):
+  monkeypatch.setattr(tfr.compilation, '_WORTH_FUSING', 0)  # as with many weights
+  posterior = _posterior()
+  strategy = tf.distribute.TPUStrategy(FakeTPUs(4))
+  x_test = tf.ones([3, 3])
+  state = posterior.sample_prior(2, seed=1)
+  with strategy.scope():
+    program = _driver_loop(posterior, strategy, x_test).get_concrete_function(*state)
+  carry, trace = program.structured_outputs
+  shapes = {name: values.shape for name, values in trace.items()}
+  assert shapes['theta'] == shapes['f'] == [25, 2, 3]  # as many draws as a call can make
+  assert carry.summary.f_mean.mean.shape == [2, 3, 2]
+  assert all(t.shape.is_fully_defined() for t in tf.nest.flatten(carry))
+  ops = _assert_all_on_tpu(program.graph.as_graph_def())
+  assert 'Cholesky' in ops and 'StatelessRandomUniformFullIntV2' in ops
+
+
+def test_a_run_with_the_loop_inside_is_that_without():
+  model = tfr.models.fcn((1,), 2, 8, depth=1, dtype='float64')
+  strategy = tf.distribute.OneDeviceStrategy('CPU:0')
+  result = sampling_runs.sample(model, strategy=strategy, seed=5)
+  expected = sampling_runs.sample(model, seed=5)
+  for name, values in expected.trace.items():
+    np.testing.assert_allclose(result.trace[name], values, rtol=0, atol=1e-9, err_msg=name)
+
+
+def test_products_would_otherwise_be_rounded():
+  gram = tf.function(lambda a: tf.matmul(a, a, transpose_a=True), jit_compile=True)
+  text = gram.experimental_get_compiler_ir(tf.ones([3, 2]))(stage='stablehlo')
+  assert _precisions(text) == {'[DEFAULT, DEFAULT]'}
+
+
+def test_runs_compute_in_full_precision(monkeypatch):
+  seen = []
+
+  def run(*_):
+    seen.append(tf.config.experimental.tensor_float_32_execution_enabled())
+
+  monkeypatch.setattr(driver.Driver, 'run', run)
+  tfr.sample_posterior(toys.tiny_posterior(), None, None)
+  assert seen == [False] and tf.config.experimental.tensor_float_32_execution_enabled()
+
+
+@pytest.mark.parametrize('changes', [{'name': 'standard'}, {'regularizer': 0.5}])
+def test_tpus_split_data_only(changes):
   strategy = tf.distribute.TPUStrategy(FakeTPUs(2))
-  with pytest.raises(ValueError, match='`strategy` must be a `MirroredStrategy`.* Received: strat'):
-    tfr.sample_posterior(toys.tiny_posterior(), None, None, strategy=strategy)
+  with pytest.raises(ValueError, match='On TPUs only data can be split.* Received: likelihood='):
+    tfr.mcmc.make_sampler(toys.tiny_posterior(), strategy=strategy, **changes)
+
+
+def test_loops_go_on_replicas_that_take_them():
+  density = tfr.CollapsedPosterior(
+    toys.tiny_posterior(), strategy=tf.distribute.MirroredStrategy(['CPU:0'])
+  )
+  with pytest.raises(ValueError, match='`run_on_replicas` needs .* Received: strategy=<.*Mirrored'):
+    density.run_on_replicas(lambda density: 0)

@@ -2,6 +2,8 @@
 
 import json
 import socket
+import subprocess
+import sys
 
 import pytest
 
@@ -83,6 +85,35 @@ def test_the_port_of_a_worker_must_be_free(monkeypatch):
     _set_tf_config(monkeypatch, port, _free_port())
     with pytest.raises(ValueError, match=f'The port of this worker .* Received: port {port}'):
       strategies.make_strategy('multiworker')
+
+
+@pytest.mark.parametrize('devices', ['8', 'my-tpu', 'grpc://10.0.0.2', 'http://host:80/tpu'])
+def test_a_tpu_has_an_address(devices):
+  with pytest.raises(ValueError, match=f"`devices` must be 'local'.* Received: devices={devices}$"):
+    strategies.make_strategy('tpu', devices)
+
+
+def test_an_address_where_nothing_answers_is_no_tpu():
+  address = f'grpc://127.0.0.1:{_free_port()}'
+  with pytest.raises(ValueError, match=f'Nothing answers .* Received: devices={address}'):
+    strategies.make_strategy('tpu', address)
+
+
+def test_an_address_where_something_else_answers_is_no_tpu():
+  with socket.create_server(('127.0.0.1', 0)) as server:
+    address = f'127.0.0.1:{server.getsockname()[1]}'
+    with pytest.raises(ValueError, match=f'no TPU, or is not ready within 10 s.*={address}'):
+      strategies.make_strategy('tpu', address, most_seconds=10.0)
+
+
+def test_a_machine_without_a_tpu_says_so(tmp_path):
+  command = [sys.executable, '-m', 'tfp_reprior', 'sample', '--data=toy', '--strategy=tpu']
+  result = subprocess.run(
+    [*command, f'--run_dir={tmp_path}'], capture_output=True, text=True, timeout=300
+  )
+  assert result.returncode == 1
+  assert 'error: No TPU can be used there (TPUs not found' in result.stderr
+  assert result.stderr.strip().endswith('Received: devices=local')
 
 
 def test_workers_take_all_their_devices(monkeypatch):

@@ -1,6 +1,5 @@
 """The posterior in phi for Gaussian noise, with the readout integrated out."""
 
-import copy
 import math
 
 import tensorflow as tf
@@ -186,9 +185,9 @@ class CollapsedPosterior:
     """Runs `fn(density, *arguments)` on every replica of the strategy, a whole loop if need be.
 
     `density` is this one for use on the replica, where each evaluation meets those of the others.
-    This is for TPUs, which run a program of their own; `MirroredStrategy` and
-    `MultiWorkerMirroredStrategy` refuse loops in it, and need none: there the loop goes around
-    `target_log_prob_fn`.
+    This is for TPUs, which run a program of their own, and for `OneDeviceStrategy`;
+    `MirroredStrategy` and `MultiWorkerMirroredStrategy` cannot have exchanges in loops, and need
+    none: there the loop goes around `target_log_prob_fn`.
 
     Args:
       fn: Function of a density and `arguments`; returns the same on all replicas.
@@ -198,10 +197,19 @@ class CollapsedPosterior:
       What `fn` returns.
     """
 
+    if not distribution.takes_loops(self._strategy):
+      raise ValueError(
+        '`run_on_replicas` needs a density with a `TPUStrategy` or a `OneDeviceStrategy`. '
+        f'Received: strategy={self._strategy!r}'
+      )
+
     def run_shard(shard, *arguments):
-      density = copy.copy(self)
-      density._data = shard
-      return fn(density, *arguments)
+      # In place, so that whatever else evaluates this density in `fn` does so on the replica.
+      data, self._data = self._data, shard
+      try:
+        return fn(self, *arguments)
+      finally:
+        self._data = data
 
     return self._data.run(run_shard, *arguments)
 

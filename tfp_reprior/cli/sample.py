@@ -75,7 +75,8 @@ def add_arguments(parser):
     str,
     None,
     'mirrored: splits the work over the devices of this machine; multiworker: over machines that '
-    'all run this command, each with its TF_CONFIG; by default one device is used',
+    'all run this command, each with its TF_CONFIG; tpu: over the cores of a TPU; by default one '
+    'device is used',
     metavar='NAME',
   )
   flags.add(
@@ -83,8 +84,9 @@ def add_arguments(parser):
     '--devices',
     str,
     None,
-    'for mirrored: how many, or names such as GPU:0,GPU:1; by default all GPUs, or else CPUs',
-    metavar='N|NAMES',
+    'for mirrored: how many, or names such as GPU:0,GPU:1; by default all GPUs, or else CPUs; for '
+    'tpu: its address; by default that of this machine',
+    metavar='N|NAMES|ADDRESS',
   )
   run = parser.add_argument_group('run')
   run.add_argument('--run_dir', required=True, metavar='DIR', help='folder for everything')

@@ -131,23 +131,18 @@ def check_strategy(strategy):
   return strategy
 
 
-def check_stepwise(strategy):
-  """Refuses a strategy whose devices cannot be driven step by step."""
-  kinds = (
-    tf.distribute.MirroredStrategy,
-    tf.distribute.MultiWorkerMirroredStrategy,
-    tf.distribute.OneDeviceStrategy,
-  )
-  if not isinstance(check_strategy(strategy), kinds):
-    raise ValueError(
-      '`strategy` must be a `MirroredStrategy`, a `MultiWorkerMirroredStrategy` or a '
-      f'`OneDeviceStrategy` here. Received: strategy={strategy!r}'
-    )
-  return strategy
+def takes_loops(strategy):
+  """Whether a loop with exchanges in it goes inside: on a TPU, and where there are none."""
+  return isinstance(strategy, (tf.distribute.TPUStrategy, tf.distribute.OneDeviceStrategy))
+
+
+def is_on_tpu():
+  """Whether what is traced here becomes part of a program for TPUs."""
+  return isinstance(tf.distribute.get_strategy(), tf.distribute.TPUStrategy)
 
 
 def scope(strategy):
-  """A context in which `is_in_parts` knows of the strategy, which may be None."""
+  """A context in which `is_in_parts` and `is_on_tpu` know of the strategy, which may be None."""
   return contextlib.nullcontext() if strategy is None else strategy.scope()
 
 

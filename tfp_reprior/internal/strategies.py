@@ -2,26 +2,35 @@
 
 import json
 import os
+import re
 import socket
+import subprocess
+import sys
 import time
 
 import tensorflow as tf
 
 from tfp_reprior.internal import checks
 
-NAMES = ('mirrored', 'multiworker')
+NAMES = ('mirrored', 'multiworker', 'tpu')
 
-_MOST_SECONDS = 600.0  # to wait for other workers
+_CONNECT = """
+import sys
+import tensorflow as tf
+resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu=sys.argv[1])
+tf.config.experimental_connect_to_cluster(resolver)
+"""
 
 
-def make_strategy(name, devices=None, most_seconds=_MOST_SECONDS):
+def make_strategy(name, devices=None, most_seconds=600.0):
   """A strategy by its name.
 
   Args:
     name: One of `NAMES`.
     devices: Text. For `'mirrored'`, which devices: how many, or their names, such as
-      `'GPU:0,GPU:1'`; by default all GPUs, or, without any, all CPU devices.
-    most_seconds: Positive float, how long other workers are waited for.
+      `'GPU:0,GPU:1'`; by default all GPUs, or, without any, all CPU devices. For `'tpu'`, where it
+      is: `'local'`, the default, or an address such as `'grpc://10.0.0.2:8470'`.
+    most_seconds: Positive float, how long other workers, or a TPU elsewhere, are waited for.
 
   Returns:
     A `tf.distribute.Strategy`.
@@ -29,6 +38,8 @@ def make_strategy(name, devices=None, most_seconds=_MOST_SECONDS):
   checks.one_of('strategy', name, NAMES)
   if name == 'mirrored':
     return _mirrored(devices)
+  if name == 'tpu':
+    return _tpu(devices or 'local', most_seconds)
   if devices is not None:
     raise ValueError(
       "`strategy='multiworker'` takes all GPUs of each worker, or else its CPU: leave `devices` "
@@ -62,12 +73,46 @@ def _mirrored(devices):
   )
 
 
+def _tpu(address, most_seconds):
+  if address != 'local':
+    _check_tpu(address, most_seconds)
+  resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu=address)
+  try:
+    if address != 'local':
+      tf.config.experimental_connect_to_cluster(resolver)
+    tf.tpu.experimental.initialize_tpu_system(resolver)
+  except tf.errors.OpError as e:
+    reason = e.message.splitlines()[0]
+    raise ValueError(f'No TPU can be used there ({reason}). Received: devices={address}') from e
+  return tf.distribute.TPUStrategy(resolver)
+
+
+def _check_tpu(address, most_seconds):
+  """Refuses an address where no TPU answers: TensorFlow itself would wait for it without an end."""
+  match = re.fullmatch(r'(?:grpc://)?([^:/]+):(\d+)', address)
+  if not match:
+    raise ValueError(
+      "`devices` must be 'local', for the TPU of this machine, or an address such as "
+      f"'grpc://10.0.0.2:8470'. Received: devices={address}"
+    )
+  if not _answers(f'{match[1]}:{match[2]}'):
+    raise ValueError(f'Nothing answers at this address. Received: devices={address}')
+  try:  # in a process that can be ended
+    command = [sys.executable, '-c', _CONNECT, address]
+    subprocess.run(command, timeout=most_seconds, check=True, capture_output=True)
+  except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as e:
+    raise ValueError(
+      f'What answers at this address is no TPU, or is not ready within {most_seconds:g} seconds. '
+      f'Received: devices={address}'
+    ) from e
+
+
 def _cluster(text):
   """The addresses of all workers, and which of them is this one, by TF_CONFIG."""
   try:
     config = json.loads(text)
     addresses = [a for kind in ('chief', 'worker') for a in config['cluster'].get(kind, [])]
-    ports = [int(address.rpartition(':')[2]) for address in addresses]
+    ports = [_host_and_port(address)[1] for address in addresses]
     task = {kind: dict(enumerate(config['cluster'][kind])) for kind in config['cluster']}
     own = addresses.index(task[config['task']['type']][int(config['task']['index'])])
   except (AttributeError, IndexError, KeyError, TypeError, ValueError) as e:
@@ -76,19 +121,19 @@ def _cluster(text):
       'which of them this is, such as {"cluster": {"worker": ["host1:2222", "host2:2222"]}, '
       f'"task": {{"type": "worker", "index": 0}}}}. Received: TF_CONFIG={text}'
     ) from e
-  return addresses, ports, own
+  return addresses, ports[own], own
 
 
-def _meet(addresses, ports, own, most_seconds):
+def _meet(addresses, port, own, most_seconds):
   """Waits until every other worker has been there.
 
   TensorFlow itself waits for them without an end, and lets nothing else run meanwhile.
   """
   missing = set(range(len(addresses))) - {own}
   end = time.monotonic() + most_seconds
-  with _listen(ports[own]):
+  with _listen(port):
     while missing:
-      missing -= {i for i in missing if _answers(addresses[i], ports[i])}
+      missing -= {i for i in missing if _answers(addresses[i])}
       if missing and time.monotonic() > end:
         raise ValueError(
           f'Some workers did not come within {most_seconds:g} seconds: '
@@ -108,9 +153,14 @@ def _listen(port):
     ) from e
 
 
-def _answers(address, port):
+def _answers(address):
   try:
-    with socket.create_connection((address.rpartition(':')[0], port), timeout=1.0):
+    with socket.create_connection(_host_and_port(address), timeout=1.0):
       return True
   except OSError:
     return False
+
+
+def _host_and_port(address):
+  host, _, port = address.rpartition(':')
+  return host, int(port)

@@ -41,6 +41,8 @@ class Workers:
     num_local = len(strategy.extended.worker_devices)
     self.count = strategy.num_replicas_in_sync // num_local
     self.is_chief = strategy.extended.should_checkpoint
+    if self.count == 1:
+      return
     ids = strategy.experimental_distribute_values_from_function(
       lambda context: tf.constant(context.replica_id_in_sync_group)
     )

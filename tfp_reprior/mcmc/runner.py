@@ -38,12 +38,14 @@ class Runner:
       tensors to trace, and the summary with the state counted in.
     thinning: Positive integer, steps for each draw.
     seed: A seed of TFP.
+    run_loop: As of `tfp_reprior.mcmc.Sampler`; by default loops run here.
   """
 
-  def __init__(self, kernel, observe_fn, thinning, seed):
+  def __init__(self, kernel, observe_fn, thinning, seed, run_loop=None):
     self._kernel = kernel
     self._observe_fn = observe_fn
     self._thinning = thinning
+    self._run_loop = run_loop or (lambda fn, *arguments: fn(*arguments))
     [self._seed] = random.split_seed(seed, n=1)
     self._run = None
 
@@ -64,7 +66,7 @@ class Runner:
     if self._run is None:
       # A concrete function: TensorFlow complains of many functions that have one name.
       number = tf.constant(0)
-      run = compilation.function(self._run_draws)
+      run = compilation.function(lambda *args: self._run_loop(self._run_draws, *args))
       self._run = run.get_concrete_function(carry, number, number)
 
   def advance(self, carry, first, num_draws):
@@ -124,7 +126,7 @@ class Runner:
     return Carry(state, results, summary), trace
 
 
-def run_chains(kernel, state, trace_fn, num_draws, thinning, seed, on_progress=None):
+def run_chains(kernel, state, trace_fn, num_draws, thinning, seed, on_progress=None, run_loop=None):
   """Runs chains from beginning to end, and traces one state in `thinning`.
 
   Args:
@@ -136,6 +138,7 @@ def run_chains(kernel, state, trace_fn, num_draws, thinning, seed, on_progress=N
     seed: A seed of TFP.
     on_progress: Function that is called with a number of steps, after these were taken. If it
       returns true, the run ends there.
+    run_loop: As of `Runner`.
 
   Returns:
     trace: Dict of arrays `[num_draws, ...]`, or fewer, as those of `Runner.advance`.
@@ -145,7 +148,7 @@ def run_chains(kernel, state, trace_fn, num_draws, thinning, seed, on_progress=N
   def observe(state, results, summary):
     return trace_fn(state, results), summary
 
-  runner = Runner(kernel, observe, thinning, seed)
+  runner = Runner(kernel, observe, thinning, seed, run_loop)
   carry = runner.start(state)
   traces = []
   for first in range(0, num_draws, runner.draws_per_call):

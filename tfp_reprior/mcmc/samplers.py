@@ -7,7 +7,7 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from tfp_reprior.bijectors import collapsed_posterior, composed_posterior
-from tfp_reprior.internal import checks
+from tfp_reprior.internal import checks, distribution
 from tfp_reprior.mcmc import (
   crank_nicolson,
   noise_coordinate,
@@ -36,6 +36,10 @@ _LEAPFROG = (
 _KERNELS = {'rotation': _ROTATION, 'langevin': _LEAPFROG}
 
 
+def _run_here(fn, *arguments):
+  return fn(*arguments)
+
+
 @dataclasses.dataclass(frozen=True)
 class Sampler:
   """How to sample a posterior.
@@ -55,6 +59,9 @@ class Sampler:
     leaves_prior_out: Whether the log-density that the kernel reports is with respect to N(0, I) on
       the moving parts.
     strategy: A `tf.distribute.Strategy`, if the work is split over its devices.
+    collapsed: The `tfp_reprior.CollapsedPosterior` that it moves in, if it does.
+    run_loop: Function of a function and its arguments, which calls it where a loop of steps has to
+      be: on the cores of a TPU, and otherwise here.
   """
 
   name: str
@@ -67,6 +74,8 @@ class Sampler:
   has_damping: bool = True
   leaves_prior_out: bool = False
   strategy: object = None
+  collapsed: object = None
+  run_loop: Callable = _run_here
 
 
 def make_sampler(posterior, name='auto', over_dispersion=1.0, regularizer=None, strategy=None):
@@ -94,7 +103,7 @@ def make_sampler(posterior, name='auto', over_dispersion=1.0, regularizer=None, 
       scale, the readout is integrated out. Infinity is the limit in which the map is the identity:
       the coordinates are theta, as always for `'standard'`.
     strategy: A `tf.distribute.Strategy` to split the work over: the data, if the readout is
-      integrated out, and the chains otherwise.
+      integrated out, and the chains otherwise; on a TPU the data only.
 
   Returns:
     A `Sampler`.
@@ -110,10 +119,17 @@ def make_sampler(posterior, name='auto', over_dispersion=1.0, regularizer=None, 
   is_standard = regularizer == math.inf
   reprior = posterior.reprior('noise' if is_standard else regularizer)
   is_collapsed = not is_standard and posterior.likelihood.is_conjugate and regularizer == 'noise'
+  takes_loops = strategy is not None and distribution.takes_loops(strategy)
+  if takes_loops and distribution.needs_equal_shards(strategy) and not is_collapsed:
+    raise ValueError(
+      'On TPUs only data can be split, and only if the readout is integrated out: Gaussian noise '
+      "of one scale, in the coordinates of regularizer='noise'. Received: "
+      f'likelihood={posterior.likelihood!r}, name={name!r}, regularizer={regularizer!r}'
+    )
   if is_standard:
     density = posterior
   elif is_collapsed:
-    density = collapsed_posterior.CollapsedPosterior(posterior, strategy=strategy)
+    density = collapsed = collapsed_posterior.CollapsedPosterior(posterior, strategy=strategy)
   else:
     density = composed_posterior.ComposedPosterior(posterior, regularizer)
   phi_to_theta = reprior.forward
@@ -146,16 +162,25 @@ def make_sampler(posterior, name='auto', over_dispersion=1.0, regularizer=None, 
   def theta_fn(state):
     return to_parts(state) if is_standard else phi_to_theta(to_parts(state))
 
+  graph_theta_fn = tf.function(theta_fn, autograph=False)
+
+  def split_theta_fn(state):  # strategies are slow outside of functions
+    return theta_fn(state) if tf.inside_function() else graph_theta_fn(state)
+
+  def run_on_replicas(fn, *arguments):
+    return collapsed.run_on_replicas(lambda _, *arguments: fn(*arguments), *arguments)
+
   return Sampler(
     name=name,
     posterior=posterior,
     kernel_fn=kernel_fn,
     start_fn=start_fn,
-    # Strategies are slow outside of functions.
-    theta_fn=theta_fn if strategy is None else tf.function(theta_fn, autograph=False),
+    theta_fn=theta_fn if strategy is None else split_theta_fn,
     regularizer=regularizer if isinstance(regularizer, str) else float(regularizer),
     num_moving_parts=num_moving_parts,
     has_damping=kind != 'crank_nicolson',
     leaves_prior_out=kind in ('rotation', 'crank_nicolson'),
     strategy=strategy,
+    collapsed=collapsed if is_collapsed else None,
+    run_loop=run_on_replicas if takes_loops and is_collapsed else _run_here,
   )

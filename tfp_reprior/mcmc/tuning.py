@@ -313,6 +313,7 @@ class _Pilots:
       thinning=thinning,
       seed=chain_seed,
       on_progress=on_progress,
+      run_loop=self._sampler.run_loop,
     )
     projections, acceptance = trace['projections'], trace['acceptance']
     skip = len(projections) // 4

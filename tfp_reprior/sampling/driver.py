@@ -98,9 +98,10 @@ class Driver:
     observer = observations.Observer(
       self._sampler, self._x_test, self._settings.num_projections, self._seeds['projections']
     )
+    observe_fns = {'burn-in': observer.burnin, 'sampling': observer.draw}
     runners = {
-      'burn-in': runner.Runner(kernel, observer.burnin, thinning, self._seeds['burn-in']),
-      'sampling': runner.Runner(kernel, observer.draw, thinning, self._seeds['sampling']),
+      phase: runner.Runner(kernel, observe_fn, thinning, self._seeds[phase], self._sampler.run_loop)
+      for phase, observe_fn in observe_fns.items()
     }
     start = self._sampler.start_fn(self._settings.num_chains, self._seeds['start'])
     position = position_lib.Position(

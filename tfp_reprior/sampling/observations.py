@@ -49,8 +49,8 @@ class Observer:
       self._project_f = diagnostics.RandomProjections(
         [f_shape], num_projections, seed, self._split.dtype
       )
-    self._collapsed = None
-    if sampler.posterior.likelihood.is_conjugate:
+    self._collapsed = sampler.collapsed  # the same, so that the data are on the devices once
+    if self._collapsed is None and sampler.posterior.likelihood.is_conjugate:
       self._collapsed = collapsed_posterior.CollapsedPosterior(
         sampler.posterior, strategy=sampler.strategy
       )

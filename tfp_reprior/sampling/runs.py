@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from tfp_reprior import likelihoods
+from tfp_reprior import compilation, likelihoods
 from tfp_reprior import posterior as posterior_lib
 from tfp_reprior.internal import distribution
 from tfp_reprior.sampling import driver as driver_lib
@@ -100,7 +100,7 @@ def sample_posterior(
   ```
   """
   if strategy is not None:
-    distribution.check_stepwise(strategy)
+    distribution.check_strategy(strategy)
   unknown = set(settings) - {f.name for f in dataclasses.fields(settings_lib.Settings)}
   if unknown:
     raise TypeError(f'sample_posterior got unknown settings: {sorted(unknown)}')
@@ -128,5 +128,5 @@ def sample_posterior(
     progress,
     strategy,
   )
-  with distribution.scope(strategy):
+  with distribution.scope(strategy), compilation.full_precision():
     return driver.run(resume)
