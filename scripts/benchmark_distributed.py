@@ -1,10 +1,10 @@
 """What it costs to split the data over two devices: exchanges, bytes and time.
 
-Two logical CPU devices share the cores of this machine, so that splitting can save no time here: what
-it takes more than one device is the overhead of exchanges and of what is computed on both. Counts
-exchanges in the graph of a gradient, one for each device, and the bytes of each. The network has
-3072 inputs, as CIFAR-10, 10 outputs and three hidden layers; data are random. Prints a table and, with
---json, writes the figures to a file.
+Two logical CPU devices share the cores of this machine, so that splitting can save no time here:
+what it takes more than one device is the overhead of exchanges, of one more pass through the
+network, and of what is computed on both. Counts the exchanges of a gradient in its graph, and the
+bytes of each. The network has 3072 inputs, as CIFAR-10, 10 outputs and three hidden layers; data
+are random. Prints a table and, with --json, writes the figures to a file.
 """
 
 import json
@@ -35,10 +35,9 @@ def make_evaluation(density, hidden):
 
 
 def exchanges(evaluation):
-  """Bytes of each exchange of a graph, one list for all devices: by name, `[first, second]`."""
-  graph = evaluation.graph
+  """Bytes of each exchange of a graph, in order: a list for each device."""
   found = {}
-  for op in graph.get_operations():
+  for op in evaluation.graph.get_operations():
     if op.type.startswith('CollectiveReduce'):
       [tensor] = op.outputs
       found.setdefault(op.device, []).append(tensor.shape.num_elements() * tensor.dtype.size)

@@ -41,6 +41,10 @@ RUNS = {
     '--widths=4 --nums_data=3 --num_outputs=2 --num_rounds=1 --gradient --json={json}',
     ['structured ms', '| fcn | 4 | 3 | 2 |', '| cnn | 4 | 3 | 2 | - |'],
   ),
+  'benchmark_distributed': (
+    '--widths=4 --nums_data=7 --num_rounds=1 --json={json}',
+    ['two / one', '| 4 | 7 | 2 |'],
+  ),
   'benchmark_run': (
     '--width=4 --num_train=5 --num_steps=100 --thinning=10',
     ['mean acceptance', 'share of the run', '| 100% |'],

@@ -71,6 +71,13 @@ def run_command(folder):
   sys.exit(cli.main(['sample', *flags.split(), *more.split(), f'--run_dir={folder}']))
 
 
+def fail_alone(folder):
+  """The command line, with a file that is not there for one of them."""
+  data = 'toy' if INDEX == 0 else folder / 'nothing.csv'
+  flags = [f'--data={data}', '--strategy=multiworker', f'--run_dir={folder / "run"}']
+  sys.exit(cli.main(['sample', *flags]))
+
+
 def refuse(folder):
   """Runs that are not the same for both, and one whose folder is not."""
   messages = []

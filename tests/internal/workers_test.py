@@ -92,6 +92,14 @@ def test_the_command_line_runs_on_two_workers(tmp_path):
 
 
 @pytest.mark.slow
+def test_a_worker_that_fails_alone_ends_the_other(tmp_path):
+  (chief_code, _, chief_err), (code, _, err) = _run_pair('fail_alone', tmp_path)
+  assert (chief_code, code) == (1, 1)
+  assert 'nothing.csv' in err
+  assert 'error: Another worker of this run has ended' in chief_err
+
+
+@pytest.mark.slow
 def test_the_other_worker_ends_in_time_and_the_pair_goes_on(tmp_path):
   (chief_code, chief_out, chief_err), (code, _, _) = _run_pair('die', tmp_path)
   assert (chief_code, code) == (3, -9), chief_err

@@ -112,7 +112,15 @@ def add_arguments(parser):
 def run(args):
   """Runs the command. Returns the exit code."""
   tfr.compilation.keep_freed_memory()
-  strategy, is_chief = _strategy(args)
+  from tfp_reprior.internal import workers as workers_lib  # imports TensorFlow
+
+  strategy = _strategy(args)
+  workers = workers_lib.Workers(strategy)
+  with workers.watched():
+    return _sample(args, strategy, workers.is_chief)
+
+
+def _sample(args, strategy, is_chief):
   data = flags.load_data(args)
   chosen = likelihood.make(args)
   y_train, y_test = (
@@ -149,11 +157,11 @@ def run(args):
     seed=args.seed,
   )
   if is_chief:
-    tell(result, args)
+    _tell(result, args)
   return 0 if result.is_complete else 130
 
 
-def tell(result, args):
+def _tell(result, args):
   """Prints what came out, and writes the report."""
   print(result.summary())
   if not result.is_complete:
@@ -163,15 +171,13 @@ def tell(result, args):
 
 
 def _strategy(args):
-  """The strategy, or None, and whether this process is the one that writes."""
   if args.strategy is None:
     if args.devices is not None:
       raise ValueError(f'--devices needs a --strategy. Received: --devices={args.devices}')
-    return None, True
-  from tfp_reprior.internal import strategies, workers  # import TensorFlow
+    return None
+  from tfp_reprior.internal import strategies  # imports TensorFlow
 
-  strategy = strategies.make_strategy(args.strategy, args.devices)
-  return strategy, workers.Workers(strategy).is_chief
+  return strategies.make_strategy(args.strategy, args.devices)
 
 
 def write_report(result, run_dir):

@@ -20,6 +20,10 @@ class DisagreementError(ValueError):
   """What all workers raise together."""
 
 
+class LostWorkerError(RuntimeError):
+  """What the others raise when one has failed."""
+
+
 class Workers:
   """The processes of a strategy, or the only one.
 
@@ -98,17 +102,18 @@ class Workers:
     try:
       yield
     except BaseException as e:
-      if self.count == 1 or isinstance(e, DisagreementError):
+      if self.count == 1 or isinstance(e, (DisagreementError, LostWorkerError)):
         raise
       if isinstance(e, _GONE):
-        raise RuntimeError(
+        raise LostWorkerError(
           'Another worker of this run has ended, and there is no going on without it: see what it '
           'says, and start all workers again. With a `run_dir` the run goes on from its last '
           f'checkpoint. TensorFlow received: {_reason(e)}'
         ) from e
       # The others cannot see it in an exchange that was not begun; nor, if the process ends in
       # order, by its silence.
-      context.context().report_error_to_cluster(tf.errors.UNAVAILABLE, 'A worker has failed')
+      with contextlib.suppress(tf.errors.OpError):  # as of a second time
+        context.context().report_error_to_cluster(tf.errors.UNAVAILABLE, 'A worker has failed')
       raise
 
 
