@@ -57,7 +57,8 @@ def sample_posterior(
       sampler integrates the readout out, and the chains otherwise. A run may go on with other
       devices than it began with, then to the same numbers up to rounding. With a
       `MultiWorkerMirroredStrategy` all workers make the same call, with a `run_dir` that they
-      share; the chief alone writes to it, and shows progress.
+      share; the chief alone writes to it, and shows progress. With a `TPUStrategy` the loop of
+      steps is on the cores, and only data are split.
     chunk_size: Positive integer, the number of inputs that go through the network at once, for
       bounded memory; by default all.
     **settings: Of these:
