@@ -101,18 +101,30 @@ def run_to_the_end(folder):
   save(sample(run_dir=folder / 'run', checkpoint_seconds=1e-9), folder / f'{INDEX}.npz')
 
 
-def die(folder):
-  """A run in which the second worker is killed."""
+def signal_second_worker(number):
+  """Has the second worker send itself a signal, at the fifth piece of a run."""
   update, num_updates = progress.Progress.update, 0
 
-  def update_or_die(self, *arguments):
+  def update_and_signal(self, *arguments):
     nonlocal num_updates
     update(self, *arguments)
     num_updates += 1
     if INDEX == 1 and num_updates == 5:
-      os.kill(os.getpid(), signal.SIGKILL)
+      os.kill(os.getpid(), number)
 
-  progress.Progress.update = update_or_die
+  progress.Progress.update = update_and_signal
+
+
+def interrupt(folder):
+  """A run in which one worker is stopped by Ctrl-C."""
+  signal_second_worker(signal.SIGINT)
+  result = sample()
+  (folder / f'{INDEX}.json').write_text(json.dumps([result.is_complete, result.num_draws]))
+
+
+def die(folder):
+  """A run in which the second worker is killed."""
+  signal_second_worker(signal.SIGKILL)
   try:
     run_to_the_end(folder)
   except RuntimeError as e:

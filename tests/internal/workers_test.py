@@ -100,6 +100,16 @@ def test_a_worker_that_fails_alone_ends_the_other(tmp_path):
 
 
 @pytest.mark.slow
+def test_ctrl_c_on_one_worker_stops_both(tmp_path):
+  ends = _run_pair('interrupt', tmp_path)
+  assert [code for code, _, _ in ends] == [0, 0], ends
+  results = [json.loads((tmp_path / f'{i}.json').read_text()) for i in range(2)]
+  assert results[0] == results[1]
+  is_complete, num_draws = results[0]
+  assert not is_complete and 0 < num_draws < 12
+
+
+@pytest.mark.slow
 def test_the_other_worker_ends_in_time_and_the_pair_goes_on(tmp_path):
   (chief_code, chief_out, chief_err), (code, _, _) = _run_pair('die', tmp_path)
   assert (chief_code, code) == (3, -9), chief_err
