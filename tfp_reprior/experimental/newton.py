@@ -50,10 +50,13 @@ def solve(function, jacobian_fn, targets, start, tolerance, max_iterations):
 
 
 def _newton_direction(jacobians, errors):
-  # TensorFlow raises an error for a matrix that is not finite, and with it for all chains.
+  # TensorFlow raises an error for a matrix that has no inverse, and with it for all chains.
   is_finite = tf.reduce_all(tf.math.is_finite(jacobians), axis=[-2, -1], keepdims=True)
   identity = tf.eye(jacobians.shape[-1], dtype=jacobians.dtype)
-  return tf.linalg.solve(tf.where(is_finite, jacobians, identity), errors[..., tf.newaxis])[..., 0]
+  jacobians = tf.where(is_finite, jacobians, identity)
+  sign, _ = tf.linalg.slogdet(jacobians)
+  jacobians = tf.where(sign[..., tf.newaxis, tf.newaxis] == 0, identity, jacobians)
+  return tf.linalg.solve(jacobians, errors[..., tf.newaxis])[..., 0]
 
 
 def _norm(errors):
