@@ -15,6 +15,7 @@ import pytest
 import sampling_runs
 
 import tfp_reprior as tfr
+from tfp_reprior.internal import workers
 from tfp_reprior.sampling import checkpoints
 
 _PROGRAM = pathlib.Path(__file__).with_name('worker.py')
@@ -97,6 +98,14 @@ def test_a_worker_that_fails_alone_ends_the_other(tmp_path):
   assert (chief_code, code) == (1, 1)
   assert 'nothing.csv' in err
   assert 'error: Another worker of this run has ended' in chief_err
+
+
+def test_a_tensorflow_that_cannot_tell_other_workers_is_a_warning(monkeypatch):
+  from tensorflow.python.eager import context
+
+  monkeypatch.delattr(context.Context, 'report_error_to_cluster')
+  with pytest.warns(UserWarning, match='Cannot tell the other workers'):
+    workers._tell_others()
 
 
 @pytest.mark.slow

@@ -1,11 +1,11 @@
 """Workers: processes that run the same program, each with devices of its own."""
 
 import contextlib
+import warnings
 import zlib
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.python.eager import context  # no public name tells other workers of an error
 
 _GONE = (
   tf.errors.UnavailableError,
@@ -110,11 +110,25 @@ class Workers:
           'says, and start all workers again. With a `run_dir` the run goes on from its last '
           f'checkpoint. TensorFlow received: {_reason(e)}'
         ) from e
-      # The others cannot see it in an exchange that was not begun; nor, if the process ends in
-      # order, by its silence.
-      with contextlib.suppress(tf.errors.OpError):  # as of a second time
-        context.context().report_error_to_cluster(tf.errors.UNAVAILABLE, 'A worker has failed')
+      _tell_others()
       raise
+
+
+def _tell_others():
+  """Ends the other workers, where this TensorFlow can.
+
+  They do not see the failure of this one in an exchange that was not begun; nor, if its process
+  ends in order, by its silence. No public name tells them.
+  """
+  try:
+    from tensorflow.python.eager import context
+
+    report = context.context().report_error_to_cluster
+  except (ImportError, AttributeError):
+    warnings.warn('Cannot tell the other workers that this one fails: end them.', stacklevel=2)
+    return
+  with contextlib.suppress(tf.errors.OpError):  # as of a second time
+    report(tf.errors.UNAVAILABLE, 'A worker has failed')
 
 
 def _reason(error):
