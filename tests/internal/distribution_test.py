@@ -126,6 +126,7 @@ def test_the_loop_inside_is_that_outside():
   [
     lambda posterior, strategy: tfr.CollapsedPosterior(posterior, strategy=strategy),
     tfr.mcmc.SplitChains,
+    tfr.mcmc.SplitData,
   ],
 )
 def test_a_strategy_is_no_name(make):

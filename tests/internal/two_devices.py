@@ -74,13 +74,41 @@ def test_noise_may_be_unknown_and_linear_algebra_wider_than_the_network(strategy
   _assert_same_density(density, expected, posterior.sample_prior(2, seed=1), atol=1e-5)
 
 
-def test_a_gradient_takes_two_exchanges(strategy):
+@pytest.mark.parametrize(
+  'make_density, num_exchanges',
+  [
+    (lambda posterior, strategy: tfr.CollapsedPosterior(posterior, strategy=strategy), 2),
+    (tfr.mcmc.SplitData, 1),
+  ],
+)
+def test_a_gradient_takes_few_exchanges(strategy, make_density, num_exchanges):
   posterior = toys.tiny_posterior(n=7, depth=2)
-  density = tfr.CollapsedPosterior(posterior, strategy=strategy)
+  density = make_density(posterior, strategy)
   graph = _value_and_gradient(density, posterior.sample_prior(seed=1)).graph.as_graph_def()
   nodes = [*graph.node, *(n for f in graph.library.function for n in f.node_def)]
   exchanges = [n for n in nodes if n.op.startswith('CollectiveReduce')]
-  assert len(exchanges) == 2 * strategy.num_replicas_in_sync
+  assert len(exchanges) == num_exchanges * strategy.num_replicas_in_sync
+
+
+def _posterior_of(likelihood):
+  posterior = toys.tiny_posterior(n=7, depth=2)
+  y = {'categorical': [0, 1, 1, 0, 1, 0, 0], 'bernoulli': np.arange(14).reshape(7, 2) % 3 % 2}
+  kinds = {
+    'categorical': tfr.likelihoods.Categorical(),
+    'bernoulli': tfr.likelihoods.Bernoulli(),
+    'unknown noise': tfr.likelihoods.Gaussian(tfp.distributions.LogNormal(np.float64(-1), 0.5)),
+    'gaussian': tfr.likelihoods.Gaussian([0.2, 0.4]),
+  }
+  targets = y.get(likelihood, posterior.y)
+  return tfr.Posterior(posterior.split, posterior.x, targets, likelihood=kinds[likelihood])
+
+
+@pytest.mark.parametrize('likelihood', ['gaussian', 'unknown noise', 'categorical', 'bernoulli'])
+@pytest.mark.parametrize('chains', [(), (3,)])
+def test_split_data_of_weights_give_the_density_of_one_device(strategy, shards, likelihood, chains):
+  posterior = _posterior_of(likelihood)
+  parts = posterior.sample_prior(chains, seed=1)
+  _assert_same_density(tfr.mcmc.SplitData(posterior, strategy), posterior, parts, atol=1e-12)
 
 
 @pytest.mark.parametrize('num_inputs', [1, 5])

@@ -6,6 +6,7 @@ from tfp_reprior.mcmc.regularizers import tune_regularizer
 from tfp_reprior.mcmc.rotation_langevin import RotationLangevin, UncalibratedRotationLangevin
 from tfp_reprior.mcmc.samplers import Sampler, make_sampler
 from tfp_reprior.mcmc.split_chains import SplitChains
+from tfp_reprior.mcmc.split_data import SplitData
 from tfp_reprior.mcmc.tuning import Trial, Tuning, tune
 from tfp_reprior.mcmc.underdamped_langevin import (
   UncalibratedUnderdampedLangevin,
@@ -19,6 +20,7 @@ __all__ = [
   'RotationLangevin',
   'Sampler',
   'SplitChains',
+  'SplitData',
   'Trial',
   'Tuning',
   'UncalibratedRotationLangevin',
