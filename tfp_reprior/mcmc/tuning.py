@@ -107,6 +107,8 @@ def tune(
   graph: step sizes on a coarse grid at one damping, for a quarter of `num_steps`; dampings at step
   sizes around the best; step sizes around the best again. A round starts where the best chains of
   the one before ended, because away from the bulk of the posterior other steps are accepted.
+  Without accept / reject the last two look around the step size at which the best chains would
+  just meet the target, if rejections grow with its third power.
 
   A rejection turns the momentum around, and the chain goes back where it came from. So corrected
   kernels with momentum take several steps for each accept / reject, whose energy errors mostly
@@ -182,9 +184,13 @@ def tune(
     middle = dampings[len(dampings) // 2]
     if round_number == 0:
       return [(eps, middle) for eps in step_sizes]
+    eps, factors = best.step_size, (0.8, 1.0, 1.25, 1.6)
+    if not is_calibrated:
+      eps, factors = eps * _growth(best.acceptance, target_accept_prob), (0.7, 0.85, 1.0, 1.15)
     if round_number == 1 and sampler.has_damping:
-      return [(f * best.step_size, d) for d in dampings for f in (0.7, 1.4)]
-    return [(f * best.step_size, best.damping) for f in (0.8, 1.0, 1.25, 1.6)]
+      factors = (0.7, 1.4) if is_calibrated else (0.7, 1.0)
+      return [(f * eps, d) for d in dampings for f in factors]
+    return [(f * eps, best.damping) for f in factors]
 
   best = None
   shares = (4, 1, 1)  # of num_steps
@@ -209,21 +215,31 @@ def tune(
         settings = [(*pair, num_integrator_steps) for pair in dict.fromkeys(settings)]
         log.add(*pilots.run(round_number, settings, lengths[round_number], on_progress, log.state))
       best = _best(log.rounds[round_number])
-      if not best.is_feasible and not is_calibrated:
+      if not best.is_feasible and not is_calibrated and round_number == 0:
         raise RuntimeError(
           'No setting kept the mean acceptance at or above '
           f'target_accept_prob={target_accept_prob}: give smaller `step_sizes`. Tried: '
-          + ', '.join(
-            f'{t.step_size:.3g} (acceptance {t.acceptance:.3g})' for t in log.rounds[round_number]
-          )
+          + ', '.join(f'{t.step_size:.3g} (acceptance {t.acceptance:.3g})' for t in log.rounds[0])
         )
       bar.set_postfix_str(f'step size {best.step_size:.3g}, damping {best.damping:.3g}')
-  return Tuning(*best[:3], [t for trials in log.rounds for t in trials])
+  trials = [t for trials in log.rounds for t in trials]
+  if not best.is_feasible and not is_calibrated:
+    best = _best(trials)
+  return Tuning(*best[:3], trials)
 
 
 def _num_integrator_steps(step_size):
   """The power of two that brings the prior N(0, I), of period 2 pi, closest to an angle of one."""
   return 2 ** min(max(0, round(-math.log2(step_size))), int(math.log2(_MOST_INTEGRATOR_STEPS)))
+
+
+def _growth(acceptance, target_accept_prob):
+  """By how much to lengthen a step to meet the target, at most doubled or halved.
+
+  The energy error of one step, and with it the rate of rejections, grows with the third power.
+  """
+  ratio = (1.0 - target_accept_prob) / max(1.0 - acceptance, 1e-6)
+  return min(max(ratio ** (1 / 3), 0.5), 2.0)
 
 
 def _num_transitions(num_gradients, num_integrator_steps):
