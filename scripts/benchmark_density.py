@@ -5,9 +5,6 @@ outputs, three hidden layers) and the same data, which are random: time does not
 Prints a table and, with --json, writes the figures to a file.
 """
 
-import json
-import pathlib
-
 import numpy as np
 import tensorflow as tf
 import tensorflow_probability as tfp
@@ -60,13 +57,8 @@ def gflop(posterior, num_chains):
   return 1e-9 * total * num_chains
 
 
-def main(argv):
-  if len(argv) > 1:
-    raise app.UsageError(f'Unknown arguments: {argv[1:]}')
-  tfr.compilation.keep_freed_memory()
-  facts = timing.machine_facts()
-  print(facts)
-  rows = []
+def rows():
+  """Yields the figures, row by row."""
   for width in map(int, _WIDTHS.value):
     for num_data in map(int, _NUMS_DATA.value):
       rng = np.random.default_rng(0)
@@ -76,23 +68,24 @@ def main(argv):
       for num_chains in map(int, _NUMS_CHAINS.value):
         seconds = timing.alternate(contestants(posterior, num_chains), _NUM_ROUNDS.value)
         work = gflop(posterior, num_chains)
-        rows.append(
-          {
-            'width': width,
-            'n': num_data,
-            'chains': num_chains,
-            **{f'{name} ms': 1000 * s for name, s in seconds.items()},
-            'collapsed / standard': seconds['collapsed'] / seconds['standard'],
-            'autodiff / collapsed': seconds['autodiff'] / seconds['collapsed'],
-            'bijector / collapsed': seconds['bijector'] / seconds['collapsed'],
-            'standard GFLOP/s': work / seconds['standard'],
-            'collapsed GFLOP/s': work / seconds['collapsed'],
-          }
-        )
-        print(timing.table(rows[-1:]).splitlines()[-1], flush=True)
-  print('\n' + timing.table(rows))
-  if _JSON.value:
-    pathlib.Path(_JSON.value).write_text(json.dumps({'machine': facts, 'rows': rows}, indent=1))
+        yield {
+          'width': width,
+          'n': num_data,
+          'chains': num_chains,
+          **{f'{name} ms': 1000 * s for name, s in seconds.items()},
+          'collapsed / standard': seconds['collapsed'] / seconds['standard'],
+          'autodiff / collapsed': seconds['autodiff'] / seconds['collapsed'],
+          'bijector / collapsed': seconds['bijector'] / seconds['collapsed'],
+          'standard GFLOP/s': work / seconds['standard'],
+          'collapsed GFLOP/s': work / seconds['collapsed'],
+        }
+
+
+def main(argv):
+  if len(argv) > 1:
+    raise app.UsageError(f'Unknown arguments: {argv[1:]}')
+  tfr.compilation.keep_freed_memory()
+  timing.report(rows(), _JSON.value, timing.machine_facts())
 
 
 if __name__ == '__main__':

@@ -7,9 +7,7 @@ bytes of each. The network has 3072 inputs, as CIFAR-10, 10 outputs and three hi
 are random. Prints a table and, with --json, writes the figures to a file.
 """
 
-import json
 import math
-import pathlib
 
 import numpy as np
 import tensorflow as tf
@@ -75,6 +73,14 @@ def measure(width, num_data, strategy, num_rounds):
   }
 
 
+def rows():
+  """Yields the figures, row by row."""
+  strategy = tf.distribute.MirroredStrategy(['CPU:0', 'CPU:1'])
+  for width in map(int, _WIDTHS.value):
+    for num_data in map(int, _NUMS_DATA.value):
+      yield measure(width, num_data, strategy, _NUM_ROUNDS.value)
+
+
 def main(argv):
   if len(argv) > 1:
     raise app.UsageError(f'Unknown arguments: {argv[1:]}')
@@ -82,17 +88,7 @@ def main(argv):
     tf.config.list_physical_devices('CPU')[0], [tf.config.LogicalDeviceConfiguration()] * 2
   )
   tfr.compilation.keep_freed_memory()
-  strategy = tf.distribute.MirroredStrategy(['CPU:0', 'CPU:1'])
-  facts = timing.machine_facts()
-  print(facts)
-  rows = []
-  for width in map(int, _WIDTHS.value):
-    for num_data in map(int, _NUMS_DATA.value):
-      rows.append(measure(width, num_data, strategy, _NUM_ROUNDS.value))
-      print(timing.table(rows[-1:]).splitlines()[-1], flush=True)
-  print('\n' + timing.table(rows))
-  if _JSON.value:
-    pathlib.Path(_JSON.value).write_text(json.dumps({'machine': facts, 'rows': rows}, indent=1))
+  timing.report(rows(), _JSON.value, timing.machine_facts())
 
 
 if __name__ == '__main__':

@@ -8,9 +8,6 @@ standard deviation: a constant does not matter to a chain. Approximations are no
 the same by a Taylor series. Prints a table and, with --json, writes the figures to a file.
 """
 
-import json
-import pathlib
-
 import numpy as np
 import tensorflow as tf
 from absl import app, flags
@@ -62,13 +59,11 @@ def make_measure(posterior):
   return measure
 
 
-def main(argv):
-  if len(argv) > 1:
-    raise app.UsageError(f'Unknown arguments: {argv[1:]}')
+def rows():
+  """Yields the figures, row by row."""
   rng = np.random.default_rng(0)
   x = rng.normal(size=(_NUM_DATA.value, 2))
   y = rng.normal(size=(_NUM_DATA.value, 1))
-  rows = []
   for width in map(int, _WIDTHS.value):
     model = tfr.models.fcn((2,), 1, width, depth=1, dtype='float64')
     measure = make_measure(tfr.Posterior(model, x, y))
@@ -76,20 +71,20 @@ def main(argv):
       figures = {k: v.numpy() for k, v in measure(tf.constant(regularizer, tf.float64)).items()}
       kept = figures['sign'] > 0
       off = {name: figures['exact'] - figures[name] for name in ('none', 'G', 'G and H', 'Taylor')}
-      rows.append(
-        {
-          'width': width,
-          'lambda': regularizer,
-          'negative': float(np.mean(~kept)),
-          'inverted': float(np.mean(figures['is back'])),
-          'norm of H': float(np.median(figures['norm of H'])),
-          **{f'{name}, off': float(np.std(off[name][kept])) for name in off},
-        }
-      )
-      print(timing.table(rows[-1:]).splitlines()[-1], flush=True)
-  print('\n' + timing.table(rows))
-  if _JSON.value:
-    pathlib.Path(_JSON.value).write_text(json.dumps(rows, indent=1))
+      yield {
+        'width': width,
+        'lambda': regularizer,
+        'negative': float(np.mean(~kept)),
+        'inverted': float(np.mean(figures['is back'])),
+        'norm of H': float(np.median(figures['norm of H'])),
+        **{f'{name}, off': float(np.std(off[name][kept])) for name in off},
+      }
+
+
+def main(argv):
+  if len(argv) > 1:
+    raise app.UsageError(f'Unknown arguments: {argv[1:]}')
+  timing.report(rows(), _JSON.value)
 
 
 if __name__ == '__main__':

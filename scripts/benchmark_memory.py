@@ -75,31 +75,31 @@ def measure(num_data, chunk_size):
   print(f'{num_data},{data_mib},{before},{peak_mib()},{float(value)}')
 
 
+def rows():
+  """Yields the figures, row by row."""
+  for chunk_size in map(int, _CHUNK_SIZES.value):
+    for num_data in map(int, _NUMS_DATA.value):
+      command = [sys.executable, *sys.argv, f'--measure={num_data},{chunk_size}']
+      result = subprocess.run(command, capture_output=True, text=True, check=True)
+      n, data, before, after, value = map(float, result.stdout.split()[-1].split(','))
+      yield {
+        'chunk_size': chunk_size or 'whole',
+        'n': int(n),
+        'data MiB': data,
+        'before MiB': before,
+        'peak MiB': after,
+        'peak less data MiB': after - data,
+        'log-likelihood': f'{value:.1f}',
+      }
+
+
 def main(argv):
   if len(argv) > 1:
     raise app.UsageError(f'Unknown arguments: {argv[1:]}')
   if _MEASURE.value:
     measure(*map(int, _MEASURE.value.split(',')))
     return
-  rows = []
-  for chunk_size in map(int, _CHUNK_SIZES.value):
-    for num_data in map(int, _NUMS_DATA.value):
-      command = [sys.executable, *sys.argv, f'--measure={num_data},{chunk_size}']
-      result = subprocess.run(command, capture_output=True, text=True, check=True)
-      n, data, before, after, value = map(float, result.stdout.split()[-1].split(','))
-      rows.append(
-        {
-          'chunk_size': chunk_size or 'whole',
-          'n': int(n),
-          'data MiB': data,
-          'before MiB': before,
-          'peak MiB': after,
-          'peak less data MiB': after - data,
-          'log-likelihood': f'{value:.1f}',
-        }
-      )
-      print(timing.table(rows[-1:]).splitlines()[-1], flush=True)
-  print('\n' + timing.table(rows))
+  timing.report(rows())
 
 
 if __name__ == '__main__':

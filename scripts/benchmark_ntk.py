@@ -6,9 +6,6 @@ of the sum of the kernel's entries, as samplers need them. Prints a table and, w
 the figures to a file.
 """
 
-import json
-import pathlib
-
 import numpy as np
 import tensorflow_probability as tfp
 from absl import app, flags
@@ -46,13 +43,8 @@ def contestants(split, x):
   return {m: evaluation(m) for m in METHODS if is_structured or m != 'structured'}
 
 
-def main(argv):
-  if len(argv) > 1:
-    raise app.UsageError(f'Unknown arguments: {argv[1:]}')
-  tfr.compilation.keep_freed_memory()
-  facts = timing.machine_facts()
-  print(facts)
-  rows = []
+def rows():
+  """Yields the figures, row by row."""
   for width in map(int, _WIDTHS.value):
     models = {
       'fcn': tfr.models.fcn(_SHAPE, _NUM_OUTPUTS.value, width),
@@ -63,19 +55,20 @@ def main(argv):
       for name, model in models.items():
         split = tfr.models.ReadoutSplit(model)
         seconds = timing.alternate(contestants(split, x), _NUM_ROUNDS.value)
-        rows.append(
-          {
-            'network': name,
-            'width': width,
-            'n': num_data,
-            'outputs': _NUM_OUTPUTS.value,
-            **{f'{m} ms': 1000 * seconds[m] if m in seconds else '-' for m in METHODS},
-          }
-        )
-        print(timing.table(rows[-1:]).splitlines()[-1], flush=True)
-  print('\n' + timing.table(rows))
-  if _JSON.value:
-    pathlib.Path(_JSON.value).write_text(json.dumps({'machine': facts, 'rows': rows}, indent=1))
+        yield {
+          'network': name,
+          'width': width,
+          'n': num_data,
+          'outputs': _NUM_OUTPUTS.value,
+          **{f'{m} ms': 1000 * seconds[m] if m in seconds else '-' for m in METHODS},
+        }
+
+
+def main(argv):
+  if len(argv) > 1:
+    raise app.UsageError(f'Unknown arguments: {argv[1:]}')
+  tfr.compilation.keep_freed_memory()
+  timing.report(rows(), _JSON.value, timing.machine_facts())
 
 
 if __name__ == '__main__':

@@ -60,10 +60,8 @@ def _evaluate(width, dtype, phi, x, y, space, linalg_dtype):
   return float(value), flat, float(acceptance)
 
 
-def main(argv):
-  if len(argv) > 1:
-    raise app.UsageError(f'Unknown arguments: {argv[1:]}')
-  rows = []
+def rows():
+  """Yields the figures, row by row."""
   for width in map(int, _WIDTHS.value):
     split = tfr.models.ReadoutSplit(tfr.models.fcn((3072,), 10, width))
     draws = [simulate(split, seed) for seed in range(_NUM_DRAWS.value)]
@@ -80,20 +78,22 @@ def main(argv):
           for (v, g, p), (v0, g0, p0) in zip(rough, exact, strict=True)
         ]
       )
-      rows.append(
-        {
-          'd': width + 1,
-          'space': space,
-          'linalg_dtype': linalg_dtype.name,
-          'log-density, median': float(np.median(errors[:, 0])),
-          'gradient, median': float(np.median(errors[:, 1])),
-          'acceptance, median': float(np.median(errors[:, 2])),
-          'acceptance, maximum': float(np.max(errors[:, 2])),
-          'mean acceptance': float(np.mean([p for _, _, p in exact])),
-        }
-      )
-      print(timing.table(rows[-1:]).splitlines()[-1], flush=True)
-  print('\n' + timing.table(rows))
+      yield {
+        'd': width + 1,
+        'space': space,
+        'linalg_dtype': linalg_dtype.name,
+        'log-density, median': float(np.median(errors[:, 0])),
+        'gradient, median': float(np.median(errors[:, 1])),
+        'acceptance, median': float(np.median(errors[:, 2])),
+        'acceptance, maximum': float(np.max(errors[:, 2])),
+        'mean acceptance': float(np.mean([p for _, _, p in exact])),
+      }
+
+
+def main(argv):
+  if len(argv) > 1:
+    raise app.UsageError(f'Unknown arguments: {argv[1:]}')
+  timing.report(rows())
 
 
 if __name__ == '__main__':

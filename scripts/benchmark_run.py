@@ -66,7 +66,7 @@ def main(argv):
     {'share of the run': f'{i / last if last else 1:.0%}', 'MiB': round(readings[i])}
     for i in dict.fromkeys(round(i * last / 9) for i in range(10))
   ]
-  print('\n' + timing.table(rows))
+  timing.report(rows)
 
 
 if __name__ == '__main__':

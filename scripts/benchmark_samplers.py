@@ -8,8 +8,6 @@ are those of 100 random projections of the weights (theta) and of the outputs fo
 per chain, mean and minimum over projections.
 """
 
-import json
-import pathlib
 import time
 
 import numpy as np
@@ -134,11 +132,8 @@ def measure(posterior, name, x_test):
   return row
 
 
-def main(argv):
-  if len(argv) > 1:
-    raise app.UsageError(f'Unknown arguments: {argv[1:]}')
-  tfr.compilation.keep_freed_memory()
-  rows = []
+def rows():
+  """Yields the figures, row by row."""
   for num_data in map(int, _NUMS_DATA.value):
     name = 'digits' if _DATA_DIR.value is None else 'cifar10'
     data = tfr.data.load(name, num_data, _NUM_TEST.value, _SEED.value, _DATA_DIR.value)
@@ -146,11 +141,14 @@ def main(argv):
       model = tfr.models.fcn(data.x_train.shape[1:], 10, width)
       posterior = tfr.Posterior(model, data.x_train, data.y_train)
       for sampler in _SAMPLERS.value:
-        rows.append({'width': width, 'n': num_data, **measure(posterior, sampler, data.x_test)})
-        print(timing.table(rows[-1:]).splitlines()[-1], flush=True)
-        if _JSON.value:
-          pathlib.Path(_JSON.value).write_text(json.dumps(rows, indent=1))
-  print('\n' + timing.table(rows))
+        yield {'width': width, 'n': num_data, **measure(posterior, sampler, data.x_test)}
+
+
+def main(argv):
+  if len(argv) > 1:
+    raise app.UsageError(f'Unknown arguments: {argv[1:]}')
+  tfr.compilation.keep_freed_memory()
+  timing.report(rows(), _JSON.value)
 
 
 if __name__ == '__main__':

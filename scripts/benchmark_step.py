@@ -5,9 +5,6 @@ and accept / reject. Contestants run in turn in one process; data are random, as
 benchmark_density. Prints a table and, with --json, writes the figures to a file.
 """
 
-import json
-import pathlib
-
 import numpy as np
 import tensorflow as tf
 import tensorflow_probability as tfp
@@ -33,10 +30,10 @@ def contestants(posterior, num_chains, num_steps):
   @tfr.compilation.function
   def gradients(*phi):
     # The smallest part takes a step along its gradient, so that no evaluation can be shared with
-    # the one before, and the other gradients are used by an operation that costs nothing.
+    # the one before; the value and the other gradients are used by operations that cost nothing.
     def step(i, *phi):
-      _, grads = tfp.math.value_and_gradient(collapsed.target_log_prob_fn, phi)
-      used = tf.add_n([tf.reshape(g, [-1])[0] for g in grads])
+      value, grads = tfp.math.value_and_gradient(collapsed.target_log_prob_fn, phi)
+      used = tf.reduce_sum(value) + tf.add_n([tf.reshape(g, [-1])[0] for g in grads])
       return i + 1, *phi[:-1], phi[-1] + 1e-9 * (grads[-1] + used)
 
     return tf.while_loop(lambda i, *_: i < num_steps, step, (tf.constant(0), *phi))
@@ -65,14 +62,9 @@ def contestants(posterior, num_chains, num_steps):
   }
 
 
-def main(argv):
-  if len(argv) > 1:
-    raise app.UsageError(f'Unknown arguments: {argv[1:]}')
-  tfr.compilation.keep_freed_memory()
-  facts = timing.machine_facts()
-  print(facts)
+def rows():
+  """Yields the figures, row by row."""
   num_steps = 8 * -(-_NUM_STEPS.value // 8)
-  rows = []
   for width in map(int, _WIDTHS.value):
     for num_data in map(int, _NUMS_DATA.value):
       rng = np.random.default_rng(0)
@@ -83,22 +75,23 @@ def main(argv):
         runs = contestants(posterior, num_chains, num_steps)
         seconds = timing.alternate(runs, _NUM_ROUNDS.value)
         gradient = seconds['gradient'] / num_steps
-        rows.append(
-          {
-            'width': width,
-            'n': num_data,
-            'chains': num_chains,
-            'parameters': posterior.split.num_parameters,
-            'gradient ms': 1000 * gradient,
-            'transition ms': 1000 * seconds['transition'] / num_steps,
-            'transition / gradient': seconds['transition'] / seconds['gradient'],
-            'transition of 8 / 8 gradients': seconds['transition of 8'] / seconds['gradient'],
-          }
-        )
-        print(timing.table(rows[-1:]).splitlines()[-1], flush=True)
-  print('\n' + timing.table(rows))
-  if _JSON.value:
-    pathlib.Path(_JSON.value).write_text(json.dumps({'machine': facts, 'rows': rows}, indent=1))
+        yield {
+          'width': width,
+          'n': num_data,
+          'chains': num_chains,
+          'parameters': posterior.split.num_parameters,
+          'gradient ms': 1000 * gradient,
+          'transition ms': 1000 * seconds['transition'] / num_steps,
+          'transition / gradient': seconds['transition'] / seconds['gradient'],
+          'transition of 8 / 8 gradients': seconds['transition of 8'] / seconds['gradient'],
+        }
+
+
+def main(argv):
+  if len(argv) > 1:
+    raise app.UsageError(f'Unknown arguments: {argv[1:]}')
+  tfr.compilation.keep_freed_memory()
+  timing.report(rows(), _JSON.value, timing.machine_facts())
 
 
 if __name__ == '__main__':

@@ -4,7 +4,7 @@ import math
 
 import tensorflow as tf
 
-from tfp_reprior import likelihoods
+from tfp_reprior import compilation, likelihoods
 from tfp_reprior.bijectors import readout_reprior
 from tfp_reprior.internal import checks
 from tfp_reprior.internal import parts as parts_lib
@@ -186,13 +186,19 @@ class Posterior:
 
 
 def _centered_log_normal(part, chain_ndims):
-  """`-1/2 sum(part**2 - 1)` for each chain, with a gradient in one pass over memory."""
+  """`-1/2 sum(part**2 - 1)` for each chain; value and gradient take one pass over memory each."""
 
   @tf.custom_gradient
   def value(part):
     def gradient(upstream):
       return -parts_lib.expand_chains(upstream, part) * part
 
-    return -0.5 * parts_lib.sum_events(tf.square(part) - 1.0, chain_ndims), gradient
+    rows = _centered_squares(part, tf.zeros([1] * chain_ndims))
+    return -0.5 * parts_lib.sum_events(rows, chain_ndims), gradient
 
   return value(part)
+
+
+@compilation.fuse
+def _centered_squares(part, chains):
+  return parts_lib.sum_rows(tf.square(part) - 1.0, chains.shape.rank)

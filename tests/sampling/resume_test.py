@@ -373,3 +373,16 @@ def test_a_second_ctrl_c_ends_at_once(tmp_path, reference):
     sampling_runs.sample(run_dir=tmp_path, checkpoint_seconds=ALWAYS)
   assert signal.getsignal(signal.SIGINT) is handler
   sampling_runs.assert_same(sampling_runs.sample(run_dir=tmp_path), reference)
+
+
+def test_a_folder_in_use_is_refused(tmp_path):
+  code = 'import sys; from tfp_reprior.internal import files\n'
+  code += 'with files.held(sys.argv[1]): print("held", flush=True); input()'
+  command = [sys.executable, '-c', code, str(tmp_path)]
+  with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+    assert b'held' in other.stdout.readline()
+    with pytest.raises(ValueError, match='`run_dir` is in use.*Received: run_dir='):
+      sampling_runs.sample(run_dir=tmp_path, num_results=1)
+    assert not list(tmp_path.iterdir())
+    other.kill()  # which lets go
+  assert sampling_runs.sample(run_dir=tmp_path, num_results=1)

@@ -52,7 +52,7 @@ def run(args):
   rows = [
     {'': name, 'milliseconds': 1000 * s, 'relative': s / standard} for name, s in seconds.items()
   ]
-  print(timing.table(rows))
+  timing.report(rows)
   return 0
 
 

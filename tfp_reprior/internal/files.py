@@ -1,9 +1,15 @@
-"""Files that are written whole or not at all."""
+"""Files that are written whole or not at all, and folders that one process has to itself."""
 
+import contextlib
 import os
 import pathlib
 
 import numpy as np
+
+try:
+  import fcntl
+except ImportError:  # not on Windows
+  fcntl = None
 
 
 def write_atomically(path, write_fn):
@@ -23,6 +29,35 @@ def write_atomically(path, write_fn):
     os.replace(temporary, path)
   finally:
     temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def held(folder):
+  """A context in which no one else can hold `folder`.
+
+  The operating system lets go of it when the process ends, however it ends. Where it knows no such
+  locks, as on some file systems of networks, nothing is held.
+
+  Args:
+    folder: An existing folder.
+
+  Raises:
+    BlockingIOError: If someone holds it.
+  """
+  if fcntl is None:
+    yield
+    return
+  descriptor = os.open(folder, os.O_RDONLY)
+  try:
+    try:
+      fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+      raise
+    except OSError:
+      pass  # no locks here
+    yield
+  finally:
+    os.close(descriptor)
 
 
 def save_arrays(path, arrays):

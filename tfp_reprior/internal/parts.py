@@ -28,6 +28,16 @@ def sum_events(part, chain_ndims):
   return tf.reduce_sum(part, axis=list(range(chain_ndims, part.shape.rank)))
 
 
+def sum_rows(part, chain_ndims):
+  """Sums a part over the last of its event dimensions, if any: the first half of `sum_events`.
+
+  A fused function should end in this, and leave the other half to its caller. On a CPU XLA adds
+  all elements in one thread, one after the other, which is slow, and inaccurate in float32; rows
+  it shares out.
+  """
+  return tf.reduce_sum(part, axis=-1) if part.shape.rank > chain_ndims else part
+
+
 def expand_chains(value, part):
   """Adds trailing dimensions, so that `value` `[*chains]` broadcasts with a `part`."""
   shape = tf.shape(value)

@@ -1,6 +1,8 @@
 """Fair timing: contestants in turn, medians, and what the machine can do."""
 
+import json
 import os
+import pathlib
 import platform
 import time
 
@@ -64,12 +66,25 @@ def _processor():
     return platform.processor() or platform.machine()
 
 
-def table(rows):
-  """Markdown of a list of dicts with the same keys."""
-  header = list(rows[0])
-  lines = [header, ['---'] * len(header)]
-  lines += [[_cell(row[key]) for key in header] for row in rows]
-  return '\n'.join('| ' + ' | '.join(line) + ' |' for line in lines)
+def report(rows, path=None, facts=None):
+  """Prints figures as they come, as a Markdown table, and writes all of them to a file.
+
+  Args:
+    rows: Iterable of dicts with the same keys.
+    path: A .json file, written anew after each row; by default none.
+    facts: As of `machine_facts`, to print first and write too; by default none.
+  """
+  if facts is not None:
+    print(facts, '\n')
+  done = []
+  for row in rows:
+    lines = [row.values()] if done else [row, ['---'] * len(row), row.values()]
+    for line in lines:
+      print('| ' + ' | '.join(map(_cell, line)) + ' |', flush=True)
+    done.append(row)
+    if path is not None:
+      figures = done if facts is None else {'machine': facts, 'rows': done}
+      pathlib.Path(path).write_text(json.dumps(figures, indent=1))
 
 
 def _cell(value):

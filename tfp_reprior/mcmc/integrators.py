@@ -93,19 +93,18 @@ class Integrator:
       return kicked, state, [] if keeps_momentum else momentum  # not the same numbers twice
 
     def proceed(state, momentum, grads, step_sizes, log_prob):
-      """A whole kick and a move. Returns also the work of the kick, `[*chains]`."""
+      """A whole kick and a move. Returns also the work of the kick, by rows of each part."""
       kicked = _kick(momentum, grads, step_sizes, 1.0)
-      work = tf.zeros_like(log_prob)
+      works = []
       if not keeps_momentum:
         works = [
-          (eps * g) * (m + (0.5 * eps) * g)
+          parts_lib.sum_rows((eps * g) * (m + (0.5 * eps) * g), log_prob.shape.rank)
           for m, g, eps in zip(momentum, grads, step_sizes, strict=True)
         ]
-        work = _sum(works, log_prob)
-      return *_move(state, kicked, step_sizes), work
+      return *_move(state, kicked, step_sizes), works
 
     def finish(momentum, grads, kicked, start_grads, step_sizes, log_prob):
-      """The last half kick. Returns also the work left to count, `[*chains]`.
+      """The last half kick. Returns also the work left to count, by rows of each part.
 
       `kicked` is empty if it is `momentum`, which is then read once.
       """
@@ -116,10 +115,11 @@ class Integrator:
         if keeps_momentum:
           # All kicks at once: (end - begin) * (end + begin) / 2.
           difference = (m1 - m0) + half * (g0 + g1)
-          works.append(difference * ((m0 - half * g0) + 0.5 * difference))
+          work = difference * ((m0 - half * g0) + 0.5 * difference)
         else:
-          works.append(half * (g0 * (m0 - 0.5 * half * g0) + g1 * (m1 + 0.5 * half * g1)))
-      return _kick(momentum, grads, step_sizes, 0.5), _sum(works, log_prob)
+          work = half * (g0 * (m0 - 0.5 * half * g0) + g1 * (m1 + 0.5 * half * g1))
+        works.append(parts_lib.sum_rows(work, log_prob.shape.rank))
+      return _kick(momentum, grads, step_sizes, 0.5), works
 
     def _move(state, momentum, step_sizes):
       moved = [move(x, m, eps) for x, m, eps in zip(state, momentum, step_sizes, strict=True)]
@@ -166,9 +166,9 @@ class Integrator:
     work = tf.zeros_like(log_prob)
 
     def step(i, state, momentum, _, new_grads, work):
-      state, momentum, kick_work = self._proceed(state, momentum, new_grads, step_sizes, log_prob)
+      state, momentum, works = self._proceed(state, momentum, new_grads, step_sizes, log_prob)
       new_log_prob, new_grads = value_and_gradients(log_prob_fn, state)
-      return i + 1, state, momentum, new_log_prob, new_grads, work + kick_work
+      return i + 1, state, momentum, new_log_prob, new_grads, _add(works, work)
 
     if tf.get_static_value(num_steps) != 1:
       _, state, momentum, new_log_prob, new_grads, work = tf.while_loop(
@@ -177,8 +177,8 @@ class Integrator:
         (tf.constant(1), state, momentum, new_log_prob, new_grads, work),
       )
     other = [] if momentum is kicked else kicked
-    momentum, kick_work = self._finish(momentum, new_grads, other, grads, step_sizes, log_prob)
-    log_accept_ratio = new_log_prob - log_prob - (work + kick_work)
+    momentum, works = self._finish(momentum, new_grads, other, grads, step_sizes, log_prob)
+    log_accept_ratio = new_log_prob - log_prob - _add(works, work)
     return Trajectory(state, momentum, new_log_prob, new_grads, log_accept_ratio, kicked)
 
 
@@ -186,9 +186,9 @@ def _kick(momentum, grads, step_sizes, fraction):
   return [m + (fraction * eps) * g for m, g, eps in zip(momentum, grads, step_sizes, strict=True)]
 
 
-def _sum(terms, log_prob):
-  """Sums lists of parts `[*chains, *event]` over parts and events: `[*chains]`."""
-  return sum(parts_lib.sum_events(t, log_prob.shape.rank) for t in terms)
+def _add(works, total):
+  """Adds a list of `[*chains, ...]`, summed, to `total`, which is `[*chains]`."""
+  return total + sum(parts_lib.sum_events(w, total.shape.rank) for w in works)
 
 
 leapfrog = Integrator(drift, keeps_momentum=True)

@@ -17,6 +17,8 @@ from tfp_reprior.mcmc import runner, samplers
 
 _THINNING = 2
 _NUM_ROUNDS = 3
+# How many times as many rejections the round of dampings allows, of kernels that are not corrected.
+_LENIENCE = 4
 # Of corrected kernels with momentum.
 _COARSE_INTEGRATOR_STEPS = 4
 _MOST_INTEGRATOR_STEPS = 16
@@ -194,6 +196,12 @@ def tune(
 
   best = None
   shares = (4, 1, 1)  # of num_steps
+  # The smallest acceptance of each round. The second is there for the damping, on which acceptance
+  # does not depend in the long run; but chains with less of it leave their start sooner, where more
+  # may be accepted, and would be at a disadvantage.
+  least = [target_accept_prob] * _NUM_ROUNDS
+  if not is_calibrated:
+    least[1] = 1.0 - _LENIENCE * (1.0 - target_accept_prob)
   is_shown = progress and workers.is_chief
   with tqdm.tqdm(desc='tuning', unit='step', disable=not is_shown) as bar:
     for round_number in range(_NUM_ROUNDS):
@@ -213,8 +221,17 @@ def tune(
           return workers.gather([time.monotonic() > deadline])[0, 0]  # by the clock of the chief
 
         settings = [(*pair, num_integrator_steps) for pair in dict.fromkeys(settings)]
-        log.add(*pilots.run(round_number, settings, lengths[round_number], on_progress, log.state))
-      best = _best(log.rounds[round_number])
+        log.add(
+          *pilots.run(
+            round_number,
+            settings,
+            lengths[round_number],
+            on_progress,
+            log.state,
+            least[round_number],
+          )
+        )
+      best = _best(log.rounds[round_number], least[round_number])
       if not best.is_feasible and not is_calibrated and round_number == 0:
         raise RuntimeError(
           'No setting kept the mean acceptance at or above '
@@ -224,7 +241,7 @@ def tune(
       bar.set_postfix_str(f'step size {best.step_size:.3g}, damping {best.damping:.3g}')
   trials = [t for trials in log.rounds for t in trials]
   if not best.is_feasible and not is_calibrated:
-    best = _best(trials)
+    best = _best(trials, target_accept_prob)
   return Tuning(*best[:3], trials)
 
 
@@ -247,9 +264,9 @@ def _num_transitions(num_gradients, num_integrator_steps):
   return max(fewest, -(-num_gradients // num_integrator_steps))
 
 
-def _best(trials):
+def _best(trials, least_acceptance):
   """The fastest of the allowed ones, or, if there is none, the one closest to be."""
-  allowed = [t for t in trials if t.is_feasible]
+  allowed = [t for t in trials if t.acceptance >= least_acceptance]
   if not allowed:
     return max(trials, key=lambda t: t.acceptance)
   return max(allowed, key=lambda t: t.ess_per_gradient)
@@ -289,7 +306,7 @@ class _Pilots:
       'seed': [int(w) for w in self._seeds[0]],
     }
 
-  def run(self, round_number, settings, num_transitions, on_progress, state):
+  def run(self, round_number, settings, num_transitions, on_progress, state, least_acceptance):
     """Tries different settings.
 
     Args:
@@ -298,6 +315,7 @@ class _Pilots:
       num_transitions: Of each chain.
       on_progress: As of `run_chains`.
       state: Where to start, for the chains of one trial; or None.
+      least_acceptance: Of the trials among which the best is chosen.
 
     Returns:
       trials: List of a `Trial` for each entry of `settings`.
@@ -342,7 +360,7 @@ class _Pilots:
       )
       for i, setting in enumerate(settings)
     ]
-    first = c * trials.index(_best(trials))
+    first = c * trials.index(_best(trials, least_acceptance))
     return trials, [p[first : first + c].numpy() for p in ends]
 
   def _trial(self, setting, projections, acceptance, thinning):

@@ -1,5 +1,6 @@
 """The driver: tunes, burns in and samples, in pieces that survive."""
 
+import contextlib
 import dataclasses
 import json
 import math
@@ -11,7 +12,7 @@ import warnings
 import numpy as np
 import tensorflow as tf
 
-from tfp_reprior.internal import checks, random
+from tfp_reprior.internal import checks, files, random
 from tfp_reprior.internal import workers as workers_lib
 from tfp_reprior.mcmc import regularizers, runner, samplers
 from tfp_reprior.mcmc import tuning as tuning_lib
@@ -81,8 +82,27 @@ class Driver:
 
   def run(self, resume=True):
     """Runs, or goes on, to the end. Returns a `Result`."""
-    with self._workers.watched():
+    with self._workers.watched(), self._held_folder():
       return self._run(resume)
+
+  @contextlib.contextmanager
+  def _held_folder(self):
+    """A context in which no other process can sample to the folder."""
+    if self._folder is None or not self._workers.is_chief:
+      yield
+      return
+    # Three checkpoints of state, momentum, gradient, mean and variance, and the kept draws.
+    num_kept = self._settings.num_results // self._keep_every
+    checkpoints.check_room(self._folder, (3 * 5 + num_kept) * self._num_state_bytes())
+    with contextlib.ExitStack() as stack:
+      try:
+        stack.enter_context(files.held(self._folder))
+      except BlockingIOError as e:
+        raise ValueError(
+          '`run_dir` is in use: another process samples to it. Choose another folder, or wait. '
+          f'Received: run_dir={str(self._folder)!r}'
+        ) from e
+      yield
 
   def _run(self, resume):
     if self._folder is not None or self._workers.count > 1:
@@ -219,9 +239,6 @@ class Driver:
 
   def _claim_folder(self, described, resume):
     """Makes the folder that of this run, or refuses it."""
-    # Three checkpoints of state, momentum, gradient, mean and variance, and the kept draws.
-    num_kept = self._settings.num_results // self._keep_every
-    checkpoints.check_room(self._folder, (3 * 5 + num_kept) * self._num_state_bytes())
     is_old = identity.settle(self._folder, described)
     if is_old and not resume:
       raise ValueError(
