@@ -1,7 +1,8 @@
 """Times whole sampler transitions against the gradient that they contain.
 
-A transition is the gradient, the random numbers for the momentum, the updates, the energy error
-and accept / reject. Contestants run in turn in one process; data are random, as in
+A transition is value and gradient, the random numbers for the momentum, the updates, the energy
+error and accept / reject. Leapfrog takes them of the log-density, rotation of the log-likelihood,
+and each is compared with its own. Contestants run in turn in one process; data are random, as in
 benchmark_density. Prints a table and, with --json, writes the figures to a file.
 """
 
@@ -20,28 +21,35 @@ _NUM_ROUNDS = flags.DEFINE_integer('num_rounds', 15, 'Rounds of which the median
 _NUM_STEPS = flags.DEFINE_integer('num_steps', 4, 'Transitions in a timed run.', 1)
 _JSON = flags.DEFINE_string('json', None, 'File to write the figures to.')
 
+TRANSITIONS = {
+  'gradient': ('leapfrog', '8 leapfrogs'),
+  'gradient of likelihood': ('rotation', '8 rotations'),
+}
+
 
 def contestants(posterior, num_chains, num_steps):
   """Dict of functions; each runs `num_steps` gradients, alone or in transitions."""
   collapsed = tfr.CollapsedPosterior(posterior)
   phi = posterior.sample_prior(() if num_chains == 1 else num_chains, seed=1)
+  hidden = phi[: posterior.split.num_hidden]
   seed = tf.constant([1, 2])
 
-  @tfr.compilation.function
-  def gradients(*phi):
+  def gradients(log_prob_fn, phi):
     # The smallest part takes a step along its gradient, so that no evaluation can be shared with
     # the one before; the value and the other gradients are used by operations that cost nothing.
     def step(i, *phi):
-      value, grads = tfp.math.value_and_gradient(collapsed.target_log_prob_fn, phi)
+      value, grads = tfp.math.value_and_gradient(log_prob_fn, phi)
       used = tf.reduce_sum(value) + tf.add_n([tf.reshape(g, [-1])[0] for g in grads])
       return i + 1, *phi[:-1], phi[-1] + 1e-9 * (grads[-1] + used)
 
-    return tf.while_loop(lambda i, *_: i < num_steps, step, (tf.constant(0), *phi))
+    @tfr.compilation.function
+    def run(*phi):
+      return tf.while_loop(lambda i, *_: i < num_steps, step, (tf.constant(0), *phi))
 
-  def transitions(num_leapfrog_steps):
-    kernel = tfr.mcmc.UnderdampedLangevin(
-      collapsed.target_log_prob_fn, 0.05, 0.1, num_leapfrog_steps
-    )
+    return lambda: run(*phi)
+
+  def transitions(kernel_class, log_prob_fn, phi, num_leapfrog_steps):
+    kernel = kernel_class(log_prob_fn, 0.05, 0.1, num_leapfrog_steps)
     results = kernel.bootstrap_results(phi)
 
     @tfr.compilation.function
@@ -55,10 +63,15 @@ def contestants(posterior, num_chains, num_steps):
 
     return lambda: run(phi, results)
 
+  leapfrog = (tfr.mcmc.UnderdampedLangevin, collapsed.target_log_prob_fn, phi)
+  rotation = (tfr.mcmc.RotationLangevin, collapsed.log_likelihood_fn, hidden)
   return {
-    'gradient': lambda: gradients(*phi),
-    'transition': transitions(1),
-    'transition of 8': transitions(8),
+    'gradient': gradients(*leapfrog[1:]),
+    'leapfrog': transitions(*leapfrog, 1),
+    '8 leapfrogs': transitions(*leapfrog, 8),
+    'gradient of likelihood': gradients(*rotation[1:]),
+    'rotation': transitions(*rotation, 1),
+    '8 rotations': transitions(*rotation, 8),
   }
 
 
@@ -74,16 +87,18 @@ def rows():
       for num_chains in map(int, _NUMS_CHAINS.value):
         runs = contestants(posterior, num_chains, num_steps)
         seconds = timing.alternate(runs, _NUM_ROUNDS.value)
-        gradient = seconds['gradient'] / num_steps
         yield {
           'width': width,
           'n': num_data,
           'chains': num_chains,
           'parameters': posterior.split.num_parameters,
-          'gradient ms': 1000 * gradient,
-          'transition ms': 1000 * seconds['transition'] / num_steps,
-          'transition / gradient': seconds['transition'] / seconds['gradient'],
-          'transition of 8 / 8 gradients': seconds['transition of 8'] / seconds['gradient'],
+          'gradient ms': 1000 * seconds['gradient'] / num_steps,
+          'leapfrog ms': 1000 * seconds['leapfrog'] / num_steps,
+          **{
+            f'{name} / {unit}': seconds[name] / seconds[unit]
+            for unit, names in TRANSITIONS.items()
+            for name in names
+          },
         }
 
 

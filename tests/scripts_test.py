@@ -23,7 +23,7 @@ RUNS = {
   ),
   'benchmark_step': (
     '--widths=4 --nums_data=3 --nums_chains=2 --num_rounds=1 --json={json}',
-    ['transition / gradient', '| 4 | 3 | 2 |'],
+    ['8 rotations / gradient of likelihood', '| 4 | 3 | 2 |'],
   ),
   'benchmark_precision': (
     '--widths=4 --num_data=8 --num_draws=1',
