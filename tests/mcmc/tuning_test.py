@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+import tensorflow as tf
 import toys
 
 import tfp_reprior as tfr
@@ -127,7 +128,7 @@ def test_rounds_start_where_the_best_chains_of_the_last_ended(monkeypatch):
   tuning = _tune(sampler='rotation', dampings=[0.1, 1.0])
   rounds = [tuning.trials[:3], tuning.trials[3:7]]
   for trials, end, start in zip(rounds, ends, starts[1:], strict=False):
-    best = trials.index(tuning_lib._best(trials))
+    best = trials.index(tuning_lib._best(trials, least_acceptance=0.7))
     np.testing.assert_array_equal(start, np.repeat(end[best : best + 1], len(start), axis=0))
 
 
@@ -150,10 +151,49 @@ def test_corrected_kernels_take_several_steps_a_transition(name):
   tuning = _tune(sampler=name, step_sizes=[0.03, 0.1], num_steps=20)
   coarse, fine = tuning.trials[:2], tuning.trials[2:]
   assert {t.num_integrator_steps for t in coarse} == {4}
-  [best] = [t for t in coarse if t == tuning_lib._best(coarse)]
+  [best] = [t for t in coarse if t == tuning_lib._best(coarse, least_acceptance=0.7)]
   expected = tuning_lib._num_integrator_steps(best.step_size)
   assert {t.num_integrator_steps for t in fine} == {expected} == {tuning.num_integrator_steps}
   assert expected > 1
+
+
+def test_rejections_of_one_step_grow_with_its_third_power():
+  # At equilibrium of N(0, I): 20,000 independent steps, so each rate is known to 1 %.
+  state = tf.constant(np.random.default_rng(0).normal(size=(20_000, 10)))
+
+  def rejections(step_size):
+    kernel = tfr.mcmc.UncalibratedUnderdampedLangevin(
+      lambda x: -0.5 * tf.reduce_sum(x**2, axis=-1), step_size, damping=1.0
+    )
+    _, results = kernel.one_step(state, kernel.bootstrap_results(state), seed=[1, 2])
+    return 1.0 - np.mean(np.exp(np.minimum(results.log_accept_ratio, 0.0)))
+
+  assert rejections(0.2) / rejections(0.1) == pytest.approx(8.0, rel=0.1)
+  growth = tuning_lib._growth(1.0 - rejections(0.1), 1.0 - rejections(0.2))
+  assert growth == pytest.approx(2.0, rel=0.05)
+  assert tuning_lib._growth(1.0, 0.98) == 2.0 and tuning_lib._growth(0.1, 0.98) == 0.5
+
+
+def test_steps_that_are_not_corrected_come_close_to_the_acceptance_that_is_allowed():
+  tuning = _tune(sampler='uncalibrated_langevin', num_steps=200, dampings=[0.1, 1.0])
+  first, second, third = tuning.trials[:3], tuning.trials[3:7], tuning.trials[7:]
+  best = tuning_lib._best(first, 0.98)
+  aim = best.step_size * tuning_lib._growth(best.acceptance, 0.98)
+  assert {t.step_size for t in second} == {f * aim for f in (0.7, 1.0)}
+  best = tuning_lib._best(second, 0.92)  # four times as many rejections
+  aim = best.step_size * tuning_lib._growth(best.acceptance, 0.98)
+  assert {t.step_size for t in third} == {f * aim for f in (0.7, 0.85, 1.0, 1.15)}
+  assert {t.damping for t in third} == {best.damping}
+  [chosen] = [t for t in third if tuning.is_chosen(t)]
+  assert 0.98 <= chosen.acceptance < 0.995
+
+
+def test_a_trial_that_is_too_bold_is_not_chosen_but_in_the_round_of_dampings():
+  bold = tuning_lib.Trial(0.02, 0.01, 1, 0.96, 0.3, False)
+  careful = tuning_lib.Trial(0.02, 1.0, 1, 0.99, 0.1, True)
+  assert tuning_lib._best([bold, careful], least_acceptance=0.98) == careful
+  assert tuning_lib._best([bold, careful], least_acceptance=0.92) == bold
+  assert tuning_lib._best([bold], least_acceptance=0.98) == bold  # the closest there is
 
 
 def test_a_budget_of_seconds_shortens_the_rounds():
