@@ -188,6 +188,20 @@ def test_steps_that_are_not_corrected_come_close_to_the_acceptance_that_is_allow
   assert 0.98 <= chosen.acceptance < 0.995
 
 
+def test_a_round_in_which_nothing_is_allowed_is_repeated_with_shorter_steps(monkeypatch, tmp_path):
+  growth, too_much = tuning_lib._growth, [30.0]
+  monkeypatch.setattr(tuning_lib, '_growth', lambda *a: too_much.pop() if too_much else growth(*a))
+  path = tmp_path / 'tuning.json'
+  tuning = _tune(sampler='uncalibrated_langevin', dampings=[0.1, 1.0], path=path)
+  second = tuning.trials[3:7]
+  assert all(t.acceptance < 0.92 for t in second) and len(tuning.trials) > 3 + 4 + 4
+  assert max(t.step_size for t in tuning.trials[7:11]) < max(t.step_size for t in second)
+  [chosen] = [t for t in tuning.trials[-4:] if tuning.is_chosen(t)]
+  assert chosen.is_feasible
+  assert _tune(sampler='uncalibrated_langevin', dampings=[0.1, 1.0], path=path) == tuning
+  assert list(tmp_path.iterdir()) == [path]
+
+
 def test_a_trial_that_is_too_bold_is_not_chosen_but_in_the_round_of_dampings():
   bold = tuning_lib.Trial(0.02, 0.01, 1, 0.96, 0.3, False)
   careful = tuning_lib.Trial(0.02, 1.0, 1, 0.99, 0.1, True)

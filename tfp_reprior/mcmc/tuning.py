@@ -17,8 +17,10 @@ from tfp_reprior.mcmc import runner, samplers
 
 _THINNING = 2
 _NUM_ROUNDS = 3
-# How many times as many rejections the round of dampings allows, of kernels that are not corrected.
+# Of kernels that are not corrected: how many times as many rejections the round of dampings allows,
+# and how often rounds in which nothing was allowed are repeated.
 _LENIENCE = 4
+_MOST_REPEATS = 6
 # Of corrected kernels with momentum.
 _COARSE_INTEGRATOR_STEPS = 4
 _MOST_INTEGRATOR_STEPS = 16
@@ -110,7 +112,8 @@ def tune(
   sizes around the best; step sizes around the best again. A round starts where the best chains of
   the one before ended, because away from the bulk of the posterior other steps are accepted.
   Without accept / reject the last two look around the step size at which the best chains would
-  just meet the target, if rejections grow with its third power.
+  just meet the target, if rejections grow with its third power. If none of a round meets it,
+  because chains have come to where less is accepted, the round is repeated with shorter steps.
 
   A rejection turns the momentum around, and the chain goes back where it came from. So corrected
   kernels with momentum take several steps for each accept / reject, whose energy errors mostly
@@ -134,6 +137,7 @@ def tune(
     num_projections: Positive integer.
     max_seconds: Positive float. Each round ends when a third of this has passed since the last one
       ended, so that what is found depends on the speed of the machine; by default without limit.
+      Rounds that are repeated come on top.
     seed: A seed of TFP.
     progress: Whether to show a progress bar.
     path: File to save finished rounds to; if it exists, they are not run again.
@@ -142,7 +146,8 @@ def tune(
     A `Tuning`.
 
   Raises:
-    RuntimeError: If no setting was allowed, without accept / reject.
+    RuntimeError: If no setting was allowed, without accept / reject: in the first round, or after
+      six repeats of later ones.
 
   #### Examples
 
@@ -203,13 +208,14 @@ def tune(
   if not is_calibrated:
     least[1] = 1.0 - _LENIENCE * (1.0 - target_accept_prob)
   is_shown = progress and workers.is_chief
+  round_number = num_repeats = 0
   with tqdm.tqdm(desc='tuning', unit='step', disable=not is_shown) as bar:
-    for round_number in range(_NUM_ROUNDS):
+    while round_number < _NUM_ROUNDS:
       if round_number == 1 and is_length_tuned:
         num_integrator_steps = _num_integrator_steps(best.step_size)
       lengths = [_num_transitions(-(-num_steps // s), num_integrator_steps) for s in shares]
       bar.total = bar.n + num_integrator_steps * sum(lengths[round_number:])
-      if round_number < len(log.rounds):
+      if round_number + num_repeats < len(log.rounds):
         bar.update(num_integrator_steps * lengths[round_number])
       else:
         settings = settings_of_round(round_number, best)
@@ -223,7 +229,7 @@ def tune(
         settings = [(*pair, num_integrator_steps) for pair in dict.fromkeys(settings)]
         log.add(
           *pilots.run(
-            round_number,
+            (round_number, num_repeats),
             settings,
             lengths[round_number],
             on_progress,
@@ -231,18 +237,21 @@ def tune(
             least[round_number],
           )
         )
-      best = _best(log.rounds[round_number], least[round_number])
-      if not best.is_feasible and not is_calibrated and round_number == 0:
+      trials = log.rounds[round_number + num_repeats]
+      best = _best(trials, least[round_number])
+      bar.set_postfix_str(f'step size {best.step_size:.3g}, damping {best.damping:.3g}')
+      if is_calibrated or best.acceptance >= least[round_number]:
+        round_number += 1
+      elif round_number == 0 or num_repeats == _MOST_REPEATS:
         raise RuntimeError(
           'No setting kept the mean acceptance at or above '
           f'target_accept_prob={target_accept_prob}: give smaller `step_sizes`. Tried: '
-          + ', '.join(f'{t.step_size:.3g} (acceptance {t.acceptance:.3g})' for t in log.rounds[0])
+          + ', '.join(f'{t.step_size:.3g} (acceptance {t.acceptance:.3g})' for t in trials)
         )
-      bar.set_postfix_str(f'step size {best.step_size:.3g}, damping {best.damping:.3g}')
-  trials = [t for trials in log.rounds for t in trials]
-  if not best.is_feasible and not is_calibrated:
-    best = _best(trials, target_accept_prob)
-  return Tuning(*best[:3], trials)
+      else:
+        num_repeats += 1
+  log.close()
+  return Tuning(*best[:3], [t for trials in log.rounds for t in trials])
 
 
 def _num_integrator_steps(step_size):
@@ -310,7 +319,7 @@ class _Pilots:
     """Tries different settings.
 
     Args:
-      round_number: Integer.
+      round_number: Pair of integers: the round, and how often rounds were repeated before.
       settings: List of step size, damping and number of integrator steps, the latter the same.
       num_transitions: Of each chain.
       on_progress: As of `run_chains`.
@@ -334,7 +343,9 @@ class _Pilots:
     step_sizes, dampings, lengths = zip(*settings, strict=True)
     kernel = self._sampler.kernel_fn(per_chain(step_sizes), per_chain(dampings), lengths[0])
     thinning = _THINNING if lengths[0] == 1 else 1
-    start_seed, chain_seed = random.split_seed(self._seeds[round_number], n=2)
+    which, num_repeats = round_number
+    seeds = random.split_seed(self._seeds[which], n=2 * (1 + num_repeats))
+    start_seed, chain_seed = seeds[-2:]
     if state is None:
       starts = self._sampler.start_fn(num_trials * c, start_seed)
     else:
@@ -412,13 +423,17 @@ class _Log:
       return
     # The state first, under a name of its own: a log never speaks of a state that is not there.
     num_rounds = len(self.rounds)
-    if num_rounds < _NUM_ROUNDS:
-      arrays = {f'part_{i:04d}': p for i, p in enumerate(state)}
-      files.save_arrays(self._state_path(num_rounds), arrays)
+    arrays = {f'part_{i:04d}': p for i, p in enumerate(state)}
+    files.save_arrays(self._state_path(num_rounds), arrays)
     rounds = [[t._asdict() for t in trials] for trials in self.rounds]
     text = json.dumps({'description': self._description, 'rounds': rounds}, indent=1)
     files.write_atomically(self._path, lambda file: file.write(text.encode()))
     self._state_path(num_rounds - 1).unlink(missing_ok=True)
+
+  def close(self):
+    """Removes what only a further round would need."""
+    if self._path is not None and self._is_writer:
+      self._state_path(len(self.rounds)).unlink(missing_ok=True)
 
   def _state_path(self, num_rounds):
     return self._path.with_suffix(f'.state{num_rounds}.npz')
