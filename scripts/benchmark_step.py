@@ -1,9 +1,10 @@
 """Times whole sampler transitions against the gradient that they contain.
 
 A transition is value and gradient, the random numbers for the momentum, the updates, the energy
-error and accept / reject. Leapfrog takes them of the log-density, rotation of the log-likelihood,
-and each is compared with its own. Contestants run in turn in one process; data are random, as in
-benchmark_density. Prints a table and, with --json, writes the figures to a file.
+error and accept / reject. The gradient is that of the log-density in phi. Kernels take that of the
+log-likelihood alone, which is cheaper, and add the prior in their updates; both are compared.
+Contestants run in turn in one process; data are random, as in benchmark_density. Prints a table,
+and with --json writes the figures to a file.
 """
 
 import numpy as np
@@ -21,35 +22,37 @@ _NUM_ROUNDS = flags.DEFINE_integer('num_rounds', 15, 'Rounds of which the median
 _NUM_STEPS = flags.DEFINE_integer('num_steps', 4, 'Transitions in a timed run.', 1)
 _JSON = flags.DEFINE_string('json', None, 'File to write the figures to.')
 
-TRANSITIONS = {
-  'gradient': ('leapfrog', '8 leapfrogs'),
-  'gradient of likelihood': ('rotation', '8 rotations'),
-}
+TRANSITIONS = ('leapfrog', '8 leapfrogs', 'rotation', '8 rotations')
 
 
 def contestants(posterior, num_chains, num_steps):
   """Dict of functions; each runs `num_steps` gradients, alone or in transitions."""
   collapsed = tfr.CollapsedPosterior(posterior)
-  phi = posterior.sample_prior(() if num_chains == 1 else num_chains, seed=1)
-  hidden = phi[: posterior.split.num_hidden]
+  chains = () if num_chains == 1 else num_chains
+  phi, other = (posterior.sample_prior(chains, seed=seed) for seed in (1, 2))
   seed = tf.constant([1, 2])
 
-  def gradients(log_prob_fn, phi):
-    # The smallest part takes a step along its gradient, so that no evaluation can be shared with
-    # the one before; the value and the other gradients are used by operations that cost nothing.
-    def step(i, *phi):
-      value, grads = tfp.math.value_and_gradient(log_prob_fn, phi)
+  def gradients(log_prob_fn, num_parts):
+    # In turn at one state and another: of what does not change in a loop, TensorFlow would keep
+    # the prior. All gradients are used, by operations that cost nothing.
+    def step(i, here, there, total):
+      value, grads = tfp.math.value_and_gradient(log_prob_fn, here)
       used = tf.reduce_sum(value) + tf.add_n([tf.reshape(g, [-1])[0] for g in grads])
-      return i + 1, *phi[:-1], phi[-1] + 1e-9 * (grads[-1] + used)
+      return i + 1, there, here, total + used
 
     @tfr.compilation.function
-    def run(*phi):
-      return tf.while_loop(lambda i, *_: i < num_steps, step, (tf.constant(0), *phi))
+    def run(*states):
+      return tf.while_loop(
+        lambda i, *_: i < num_steps,
+        step,
+        (tf.constant(0), *states, tf.constant(0.0)),
+        parallel_iterations=1,
+      )
 
-    return lambda: run(*phi)
+    return lambda: run(phi[:num_parts], other[:num_parts])
 
-  def transitions(kernel_class, log_prob_fn, phi, num_leapfrog_steps):
-    kernel = kernel_class(log_prob_fn, 0.05, 0.1, num_leapfrog_steps)
+  def transitions(sampler_name, num_leapfrog_steps):
+    kernel = tfr.mcmc.make_sampler(posterior, sampler_name).kernel_fn(0.05, 0.1, num_leapfrog_steps)
     results = kernel.bootstrap_results(phi)
 
     @tfr.compilation.function
@@ -63,15 +66,13 @@ def contestants(posterior, num_chains, num_steps):
 
     return lambda: run(phi, results)
 
-  leapfrog = (tfr.mcmc.UnderdampedLangevin, collapsed.target_log_prob_fn, phi)
-  rotation = (tfr.mcmc.RotationLangevin, collapsed.log_likelihood_fn, hidden)
   return {
-    'gradient': gradients(*leapfrog[1:]),
-    'leapfrog': transitions(*leapfrog, 1),
-    '8 leapfrogs': transitions(*leapfrog, 8),
-    'gradient of likelihood': gradients(*rotation[1:]),
-    'rotation': transitions(*rotation, 1),
-    '8 rotations': transitions(*rotation, 8),
+    'gradient': gradients(collapsed.target_log_prob_fn, len(phi)),
+    'gradient of likelihood': gradients(collapsed.log_likelihood_fn, posterior.split.num_hidden),
+    'leapfrog': transitions('langevin', 1),
+    '8 leapfrogs': transitions('langevin', 8),
+    'rotation': transitions('rotation', 1),
+    '8 rotations': transitions('rotation', 8),
   }
 
 
@@ -93,11 +94,11 @@ def rows():
           'chains': num_chains,
           'parameters': posterior.split.num_parameters,
           'gradient ms': 1000 * seconds['gradient'] / num_steps,
-          'leapfrog ms': 1000 * seconds['leapfrog'] / num_steps,
+          'gradient of likelihood ms': 1000 * seconds['gradient of likelihood'] / num_steps,
           **{
             f'{name} / {unit}': seconds[name] / seconds[unit]
-            for unit, names in TRANSITIONS.items()
-            for name in names
+            for unit in ('gradient', 'gradient of likelihood')
+            for name in TRANSITIONS
           },
         }
 

@@ -61,6 +61,12 @@ def function(fn):
   return tf.function(fn, autograph=False, jit_compile=compiles_everything())
 
 
+def is_worth_fusing(tensors):
+  """Whether a structure of tensors is known to be so large that `fuse` compiles."""
+  sizes = [t.shape.num_elements() or 0 for t in tf.nest.flatten(tensors)]
+  return math.fsum(sizes) >= _WORTH_FUSING
+
+
 def fuse(fn):
   """Compiles an elementwise function of (lists of) tensors, for large arguments.
 
@@ -75,9 +81,8 @@ def fuse(fn):
 
   @functools.wraps(fn)
   def call(*arguments):
-    sizes = [t.shape.num_elements() or 0 for t in tf.nest.flatten(arguments)]
     is_compiled = distribution.is_on_tpu()  # with everything around it
-    if _policy == 'never' or is_compiled or math.fsum(sizes) < _WORTH_FUSING:
+    if _policy == 'never' or is_compiled or not is_worth_fusing(arguments):
       return fn(*arguments)
     return compiled(*arguments)
 

@@ -193,12 +193,12 @@ def _centered_log_normal(part, chain_ndims):
     def gradient(upstream):
       return -parts_lib.expand_chains(upstream, part) * part
 
-    rows = _centered_squares(part, tf.zeros([1] * chain_ndims))
-    return -0.5 * parts_lib.sum_events(rows, chain_ndims), gradient
+    sums = _centered_squares(part, tf.zeros([1] * chain_ndims))
+    return -0.5 * parts_lib.sum_events(sums, chain_ndims), gradient
 
   return value(part)
 
 
 @compilation.fuse
 def _centered_squares(part, chains):
-  return parts_lib.sum_rows(tf.square(part) - 1.0, chains.shape.rank)
+  return parts_lib.sum_slabs(tf.square(part) - 1.0, chains.shape.rank)

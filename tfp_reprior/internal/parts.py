@@ -7,6 +7,8 @@ each with the same leading chain dimensions. Stacked, the readout is one matrix
 
 import tensorflow as tf
 
+_NUM_SLABS = 8
+
 
 def is_list_like(state):
   """Whether `state` is a list or tuple of parts (and not a named tuple of something else)."""
@@ -28,14 +30,18 @@ def sum_events(part, chain_ndims):
   return tf.reduce_sum(part, axis=list(range(chain_ndims, part.shape.rank)))
 
 
-def sum_rows(part, chain_ndims):
-  """Sums a part over the last of its event dimensions, if any: the first half of `sum_events`.
+def sum_slabs(part, chain_ndims):
+  """Sums a part over some of its elements, each chain apart: the first half of `sum_events`.
 
   A fused function should end in this, and leave the other half to its caller. On a CPU XLA adds
-  all elements in one thread, one after the other, which is slow, and inaccurate in float32; rows
-  it shares out.
+  all elements in one thread, one after the other, which is slow, and inaccurate in float32, and
+  writes what it is going to add to memory first. A sum of few slabs is an elementwise operation.
   """
-  return tf.reduce_sum(part, axis=-1) if part.shape.rank > chain_ndims else part
+  if part.shape.rank == chain_ndims:
+    return part
+  if (part.shape[chain_ndims] or 1) % _NUM_SLABS:
+    return tf.reduce_sum(part, axis=-1)
+  return sum(tf.split(part, _NUM_SLABS, axis=chain_ndims))
 
 
 def expand_chains(value, part):

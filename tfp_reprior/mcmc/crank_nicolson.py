@@ -104,8 +104,8 @@ class PreconditionedCrankNicolson(langevin_kernel.Kernel):
       results = previous_kernel_results
       parts = [tf.convert_to_tensor(p) for p in parts_lib.to_list(current_state)]
       noise_seed, accept_seed = random.split_seed(seed, n=2)
-      bits = random.bits_like(parts, noise_seed)
-      proposal = _propose(parts, bits, langevin_kernel.per_part(results.step_size, parts))
+      sources = random.sources_like(parts, noise_seed)
+      proposal = _propose(parts, sources, langevin_kernel.per_part(results.step_size, parts))
       log_likelihood = self.log_likelihood_fn(*proposal)
       log_accept_ratio = log_likelihood - results.target_log_prob
       is_accepted = langevin_kernel.accept(log_accept_ratio, accept_seed)
@@ -118,8 +118,8 @@ class PreconditionedCrankNicolson(langevin_kernel.Kernel):
 
 
 @compilation.fuse
-def _propose(parts, bits, step_sizes):
+def _propose(parts, sources, step_sizes):
   return [
-    tf.cos(eps) * x + tf.sin(eps) * random.bits_to_normal(b, x.dtype)
-    for x, b, eps in zip(parts, bits, step_sizes, strict=True)
+    tf.cos(eps) * x + tf.sin(eps) * random.noise_like(x, source)
+    for x, source, eps in zip(parts, sources, step_sizes, strict=True)
   ]

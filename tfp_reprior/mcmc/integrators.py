@@ -46,9 +46,14 @@ class Trajectory(NamedTuple):
   kicked_parts: list
 
 
-def value_and_gradients(log_prob_fn, state_parts):
-  """Evaluates `log_prob_fn(*state_parts)` and its gradients, which must all exist."""
+def value_and_gradients(log_prob_fn, state_parts, adds_prior=False):
+  """Evaluates `log_prob_fn(*state_parts)` and its gradients.
+
+  All of them must exist, unless there is a prior to add: then a part may have nothing else.
+  """
   log_prob, grads = tfp.math.value_and_gradient(log_prob_fn, state_parts)
+  if adds_prior and any(grad is not None for grad in grads):
+    grads = [tf.zeros_like(p) if g is None else g for p, g in zip(state_parts, grads, strict=True)]
   for i, grad in enumerate(grads):
     if grad is None:
       raise ValueError(
@@ -56,6 +61,21 @@ def value_and_gradients(log_prob_fn, state_parts):
         f'a function without gradient for part {i} of shape {tuple(state_parts[i].shape)}'
       )
   return log_prob, list(grads)
+
+
+def forces(grads, pulled_parts):
+  """What kicks the momentum: the gradients, and the pull `-state` of a prior N(0, I).
+
+  Args:
+    grads: List of the gradients of log_prob.
+    pulled_parts: The state, if log_prob leaves out a prior that moves do not know of; else empty.
+
+  Returns:
+    A list like `grads`.
+  """
+  if not pulled_parts:
+    return grads
+  return [g - x for g, x in zip(grads, pulled_parts, strict=True)]
 
 
 def drift(state, momentum, step_size):
@@ -79,47 +99,56 @@ class Integrator:
     move: Function of a state part, its momentum and its step size; returns the first two moved.
     keeps_momentum: Whether moves do not change the momentum. Then the work of all kicks is the
       change of kinetic energy, and need not be summed after every kick.
+    adds_prior: Whether log_prob leaves out a prior N(0, I) that kicks have to add. Adding it there
+      takes no further pass over the state, as its value and gradient in log_prob would.
   """
 
-  def __init__(self, move, keeps_momentum):
-    def start(bits, momentum, damping, grads, state, step_sizes):
+  def __init__(self, move, keeps_momentum, adds_prior=False):
+    self.adds_prior = adds_prior
+
+    def start(sources, momentum, damping, grads, state, step_sizes):
       """Refreshes the momentum, gives it the first half kick, and moves."""
       refreshed = [
-        tf.sqrt(1.0 - d) * m + tf.sqrt(d) * random.bits_to_normal(b, m.dtype)
-        for m, b, d in zip(momentum, bits, damping, strict=True)
+        tf.sqrt(1.0 - d) * m + tf.sqrt(d) * random.noise_like(m, source)
+        for m, source, d in zip(momentum, sources, damping, strict=True)
       ]
-      kicked = _kick(refreshed, grads, step_sizes, 0.5)
+      kicked = _kick(refreshed, self.forces(grads, state), step_sizes, 0.5)
       state, momentum = _move(state, kicked, step_sizes)
       return kicked, state, [] if keeps_momentum else momentum  # not the same numbers twice
 
     def proceed(state, momentum, grads, step_sizes, log_prob):
-      """A whole kick and a move. Returns also the work of the kick, by rows of each part."""
-      kicked = _kick(momentum, grads, step_sizes, 1.0)
+      """A whole kick and a move. Returns also the work of the kick, in several sums."""
+      kicked = _kick(momentum, self.forces(grads, state), step_sizes, 1.0)
       works = []
       if not keeps_momentum:
         works = [
-          parts_lib.sum_rows((eps * g) * (m + (0.5 * eps) * g), log_prob.shape.rank)
+          parts_lib.sum_slabs((eps * g) * (m + (0.5 * eps) * g), log_prob.shape.rank)
           for m, g, eps in zip(momentum, grads, step_sizes, strict=True)
         ]
       return *_move(state, kicked, step_sizes), works
 
-    def finish(momentum, grads, kicked, start_grads, step_sizes, log_prob):
-      """The last half kick. Returns also the work left to count, by rows of each part.
+    def finish(momentum, grads, state, kicked, start_grads, start_state, step_sizes, log_prob):
+      """The last half kick. Returns also the work left to count, in several sums.
 
       `kicked` is empty if it is `momentum`, which is then read once.
       """
-      kicked = kicked or momentum
+      ends = self.forces(grads, state)
+      begins = self.forces(start_grads, start_state)
       works = []  # a single sum for both half kicks, because each sum is a pass over memory
-      for m0, m1, g0, g1, eps in zip(kicked, momentum, start_grads, grads, step_sizes, strict=True):
+      for i, (m0, m1, f0, f1, eps) in enumerate(
+        zip(kicked or momentum, momentum, begins, ends, step_sizes, strict=True)
+      ):
         half = 0.5 * eps
         if keeps_momentum:
           # All kicks at once: (end - begin) * (end + begin) / 2.
-          difference = (m1 - m0) + half * (g0 + g1)
-          work = difference * ((m0 - half * g0) + 0.5 * difference)
+          difference = (m1 - m0) + half * (f0 + f1)
+          work = difference * ((m0 - half * f0) + 0.5 * difference)
         else:
-          work = half * (g0 * (m0 - 0.5 * half * g0) + g1 * (m1 + 0.5 * half * g1))
-        works.append(parts_lib.sum_rows(work, log_prob.shape.rank))
-      return _kick(momentum, grads, step_sizes, 0.5), works
+          work = half * (f0 * (m0 - 0.5 * half * f0) + f1 * (m1 + 0.5 * half * f1))
+        if adds_prior:  # what work is left after the change of |state|^2 / 2, element by element
+          work += 0.5 * (state[i] - start_state[i]) * (state[i] + start_state[i])
+        works.append(parts_lib.sum_slabs(work, log_prob.shape.rank))
+      return _kick(momentum, ends, step_sizes, 0.5), works
 
     def _move(state, momentum, step_sizes):
       moved = [move(x, m, eps) for x, m, eps in zip(state, momentum, step_sizes, strict=True)]
@@ -128,6 +157,10 @@ class Integrator:
     self._start = compilation.fuse(start)
     self._proceed = compilation.fuse(proceed)
     self._finish = compilation.fuse(finish)
+
+  def forces(self, grads, state):
+    """What kicks the momentum in a state, by the gradients of log_prob there."""
+    return forces(grads, state if self.adds_prior else [])
 
   def __call__(
     self,
@@ -157,17 +190,17 @@ class Integrator:
     Returns:
       A `Trajectory`.
     """
-    bits = random.bits_like(state_parts, seed)
+    sources = random.sources_like(state_parts, seed)
     kicked, state, momentum = self._start(
-      bits, momentum_parts, dampings, grads, state_parts, step_sizes
+      sources, momentum_parts, dampings, grads, state_parts, step_sizes
     )
     momentum = momentum or kicked
-    new_log_prob, new_grads = value_and_gradients(log_prob_fn, state)
+    new_log_prob, new_grads = value_and_gradients(log_prob_fn, state, self.adds_prior)
     work = tf.zeros_like(log_prob)
 
     def step(i, state, momentum, _, new_grads, work):
       state, momentum, works = self._proceed(state, momentum, new_grads, step_sizes, log_prob)
-      new_log_prob, new_grads = value_and_gradients(log_prob_fn, state)
+      new_log_prob, new_grads = value_and_gradients(log_prob_fn, state, self.adds_prior)
       return i + 1, state, momentum, new_log_prob, new_grads, _add(works, work)
 
     if tf.get_static_value(num_steps) != 1:
@@ -177,13 +210,15 @@ class Integrator:
         (tf.constant(1), state, momentum, new_log_prob, new_grads, work),
       )
     other = [] if momentum is kicked else kicked
-    momentum, works = self._finish(momentum, new_grads, other, grads, step_sizes, log_prob)
+    momentum, works = self._finish(
+      momentum, new_grads, state, other, grads, state_parts, step_sizes, log_prob
+    )
     log_accept_ratio = new_log_prob - log_prob - _add(works, work)
     return Trajectory(state, momentum, new_log_prob, new_grads, log_accept_ratio, kicked)
 
 
-def _kick(momentum, grads, step_sizes, fraction):
-  return [m + (fraction * eps) * g for m, g, eps in zip(momentum, grads, step_sizes, strict=True)]
+def _kick(momentum, forces, step_sizes, fraction):
+  return [m + (fraction * eps) * f for m, f, eps in zip(momentum, forces, step_sizes, strict=True)]
 
 
 def _add(works, total):
@@ -192,4 +227,5 @@ def _add(works, total):
 
 
 leapfrog = Integrator(drift, keeps_momentum=True)
+leapfrog_with_prior = Integrator(drift, keeps_momentum=True, adds_prior=True)
 rotation = Integrator(rotate, keeps_momentum=False)

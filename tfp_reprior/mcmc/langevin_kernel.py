@@ -103,7 +103,9 @@ class LangevinKernel(Kernel):
     """Results from which the first step starts. No momentum is drawn yet: there is no seed."""
     with tf.name_scope(f'{self.name}.bootstrap_results'):
       state_parts = [tf.convert_to_tensor(p) for p in parts_lib.to_list(init_state)]
-      log_prob, grads = integrators.value_and_gradients(self._log_prob_fn, state_parts)
+      log_prob, grads = integrators.value_and_gradients(
+        self._log_prob_fn, state_parts, self._integrator.adds_prior
+      )
       dtype = state_parts[0].dtype
       return LangevinResults(
         momentum=parts_lib.like(init_state, [tf.zeros_like(p) for p in state_parts]),
@@ -136,7 +138,12 @@ class LangevinKernel(Kernel):
       new = (end.state_parts, end.momentum_parts, end.log_prob, end.grads)
       if self.is_calibrated:
         is_accepted = accept(end.log_accept_ratio, accept_seed)
-        old = (state_parts, results.target_log_prob, results.grads_target_log_prob)
+        old = (
+          state_parts,
+          results.target_log_prob,
+          results.grads_target_log_prob,
+          state_parts if self._integrator.adds_prior else [],
+        )
         new = choose(is_accepted, new, old, end.kicked_parts, step_sizes)
       else:
         is_accepted = tf.ones_like(end.log_accept_ratio, tf.bool)
@@ -187,7 +194,7 @@ def choose(is_accepted, new, old, kicked_parts, step_sizes):
   Args:
     is_accepted: `[*chains]`.
     new: Tuple of state parts, momentum parts, log_prob and grads.
-    old: Tuple of state parts, log_prob and grads.
+    old: Tuple of state parts, log_prob, grads, and pulled parts as of `integrators.forces`.
     kicked_parts: The old momentum after the first half kick, which is taken back here.
     step_sizes: List of tensors.
 
@@ -197,25 +204,27 @@ def choose(is_accepted, new, old, kicked_parts, step_sizes):
   if is_accepted.shape.rank == 0:  # one chain: nothing to mix, and mostly nothing to compute
 
     def turned():
-      state_parts, log_prob, grads = old
-      return state_parts, turn(kicked_parts, grads, step_sizes), log_prob, grads
+      state_parts, log_prob, grads, pulled_parts = old
+      forces = integrators.forces(grads, pulled_parts)
+      return state_parts, turn(kicked_parts, forces, step_sizes), log_prob, grads
 
     return tf.cond(is_accepted, lambda: new, turned)
   return _mix(is_accepted, new, old, kicked_parts, step_sizes)
 
 
-def turn(kicked_parts, grads, step_sizes):
+def turn(kicked_parts, forces, step_sizes):
   """Takes a half kick back, and turns the momentum around."""
-  return [(0.5 * eps) * g - m for m, g, eps in zip(kicked_parts, grads, step_sizes, strict=True)]
+  return [(0.5 * eps) * f - m for m, f, eps in zip(kicked_parts, forces, step_sizes, strict=True)]
 
 
 @compilation.fuse
 def _mix(is_accepted, new, old, kicked_parts, step_sizes):
-  old_state, old_log_prob, old_grads = old
+  old_state, old_log_prob, old_grads, pulled_parts = old
+  forces = integrators.forces(old_grads, pulled_parts)
   state, momentum, log_prob, grads = new
   return (
     parts_lib.select(is_accepted, state, old_state),
-    parts_lib.select(is_accepted, momentum, turn(kicked_parts, old_grads, step_sizes)),
+    parts_lib.select(is_accepted, momentum, turn(kicked_parts, forces, step_sizes)),
     tf.where(is_accepted, log_prob, old_log_prob),
     parts_lib.select(is_accepted, grads, old_grads),
   )

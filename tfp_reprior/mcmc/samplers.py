@@ -49,15 +49,14 @@ class Sampler:
     posterior: The `tfp_reprior.Posterior`.
     kernel_fn: Function of `step_size`, `damping` and `num_integrator_steps` (by default 1), the
       gradients of a transition; returns a `tfp.mcmc.TransitionKernel` over the coordinates of the
-      sampler. A kernel without momentum ignores the last two.
+      sampler, which reports log-densities with respect to N(0, I) on the moving parts. A kernel
+      without momentum ignores the last two.
     start_fn: Function of a number of chains and a seed; returns states to start from.
     theta_fn: Function of a state; returns the weights, a list of parts.
     regularizer: That of its map: `'noise'`, `'n*noise'` or a float; infinity if it has none.
     num_moving_parts: The first parts of the state, those that the kernel moves step by step; it
       draws the others anew.
     has_damping: Whether the kernel has momentum.
-    leaves_prior_out: Whether the log-density that the kernel reports is with respect to N(0, I) on
-      the moving parts.
     strategy: A `tf.distribute.Strategy`, if the work is split over its devices.
     collapsed: The `tfp_reprior.CollapsedPosterior` that it moves in, if it does.
     run_loop: Function of a function and its arguments, which calls it where a loop of steps has to
@@ -72,7 +71,6 @@ class Sampler:
   regularizer: object
   num_moving_parts: int
   has_damping: bool = True
-  leaves_prior_out: bool = False
   strategy: object = None
   collapsed: object = None
   run_loop: Callable = _run_here
@@ -152,8 +150,9 @@ def make_sampler(posterior, name='auto', over_dispersion=1.0, regularizer=None, 
       return crank_nicolson.PreconditionedCrankNicolson(density.log_likelihood_fn, step_size)
     # Lists have an entry for each part.
     settings = [s[:num_moving_parts] if isinstance(s, list) else s for s in (step_size, damping)]
-    log_prob_fn = density.log_likelihood_fn if kind == 'rotation' else density.target_log_prob_fn
-    return _KERNELS[kind][is_calibrated](log_prob_fn, *settings, num_integrator_steps)
+    kernel_class = _KERNELS[kind][is_calibrated]
+    kwargs = {'leaves_prior_out': True} if kind == 'langevin' else {}
+    return kernel_class(density.log_likelihood_fn, *settings, num_integrator_steps, **kwargs)
 
   def start_fn(num_chains, seed):
     phi = [over_dispersion * p for p in posterior.sample_prior(num_chains, seed)]
@@ -179,7 +178,6 @@ def make_sampler(posterior, name='auto', over_dispersion=1.0, regularizer=None, 
     regularizer=regularizer if isinstance(regularizer, str) else float(regularizer),
     num_moving_parts=num_moving_parts,
     has_damping=kind != 'crank_nicolson',
-    leaves_prior_out=kind in ('rotation', 'crank_nicolson'),
     strategy=strategy,
     collapsed=collapsed if is_collapsed else None,
     run_loop=run_on_replicas if takes_loops and is_collapsed else _run_here,

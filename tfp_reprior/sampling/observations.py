@@ -93,12 +93,12 @@ class Observer:
     return trace, summary
 
   def _kernel_trace(self, state, results):
-    energy = -results.target_log_prob
-    if self._sampler.leaves_prior_out:
-      energy += _centered_half_squares(state[: self._sampler.num_moving_parts], energy)
+    log_prob = results.target_log_prob
+    log_prob -= _centered_half_squares(state[: self._sampler.num_moving_parts], log_prob)
+    energy = -log_prob
     if self._sampler.has_damping:
       energy += _centered_half_squares(results.momentum, energy)
-    return {'log_prob': results.target_log_prob, 'energy': energy}
+    return {'log_prob': log_prob, 'energy': energy}
 
 
 def f_mean_and_variance(summary):
@@ -113,9 +113,9 @@ def f_mean_and_variance(summary):
   return np.mean(mean.mean, axis=0), within + np.var(mean.mean, axis=0)
 
 
-def _centered_half_squares(parts, energy):
+def _centered_half_squares(parts, chains):
   """`1/2 sum(parts**2 - 1)` `[c]`: centered, because the sum itself is lost in float32."""
   return sum(
-    0.5 * parts_lib.sum_events(tf.square(p) - 1.0, energy.shape.rank)
+    0.5 * parts_lib.sum_events(tf.square(p) - 1.0, chains.shape.rank)
     for p in parts_lib.to_list(parts)
   )

@@ -29,7 +29,7 @@ class Result:
     posterior: The `tfp_reprior.Posterior`.
     settings: Dict of what was run, with the step size and damping in use.
     trace: Dict of arrays: `'acceptance'` `[s, c]`, the mean acceptance since the last draw;
-      `'log_prob'` `[s, c]`, the log-density that the kernel works with, up to a constant;
+      `'log_prob'` `[s, c]`, the log-density in the coordinates of the sampler, up to a constant;
       `'energy'` `[s, c]`, minus the log-density of state and momentum, up to a constant; `'theta'`
       `[s, c, r]`, random projections of the weights; and, with test inputs, `'f'` `[s, c, r]`,
       random projections of the outputs for them; and, with unknown noise, `'noise_scale'`
