@@ -166,24 +166,65 @@ def test_single_tensor_states(num_chains):
   assert is_accepted.shape == [4, *shape[:-1]]
 
 
+@pytest.mark.parametrize('chains', [(), (40,)])
+@pytest.mark.parametrize('num_steps', [1, 3])
+def test_a_prior_that_is_left_out_is_added(chains, num_steps):
+  def log_prior(*parts):
+    return -0.5 * sum(tf.reduce_sum(tf.reshape(p, [*chains, -1]) ** 2, axis=-1) for p in parts)
+
+  def log_likelihood(x, y, z):  # which does not depend on the last part
+    del z
+    return _log_prob(x, y)
+
+  def target(*parts):
+    return log_prior(*parts) + log_likelihood(*parts)
+
+  start = [*_state(chains), _state(chains, seed=2)[0]]
+  ends = []
+  for log_prob_fn in (target, log_likelihood):
+    kernel = tfr.mcmc.UnderdampedLangevin(
+      log_prob_fn, 0.9, 0.4, num_steps, leaves_prior_out=log_prob_fn is log_likelihood
+    )
+    state, results, is_accepted = start, kernel.bootstrap_results(start), []
+    for i in range(8):
+      state, results = kernel.one_step(state, results, seed=[5, i])
+      is_accepted.append(results.is_accepted.numpy())
+    ends.append([*state, *results.momentum, results.log_accept_ratio, np.array(is_accepted)])
+  assert 0 < np.mean(is_accepted) < 1, 'both ways are taken'
+  for left_out, whole in zip(*ends, strict=True):
+    np.testing.assert_allclose(left_out, whole, atol=1e-10)
+  np.testing.assert_allclose(results.target_log_prob, log_likelihood(*state), atol=1e-10)
+
+
+def test_a_likelihood_without_gradient_is_refused_though_a_prior_is_added():
+  kernel = tfr.mcmc.UnderdampedLangevin(
+    lambda x: tf.stop_gradient(x), 0.1, 0.1, leaves_prior_out=True
+  )
+  with pytest.raises(ValueError, match='must depend on every state part'):
+    kernel.bootstrap_results(tf.zeros([]))
+
+
+@pytest.mark.parametrize('adds_prior', [False, True])
 @pytest.mark.parametrize('policy', ['auto', 'never'])
-def test_energy_error_in_float32_at_five_million_parameters(policy, compilation_policy):
+def test_energy_error_in_float32_at_five_million_parameters(adds_prior, policy, compilation_policy):
   # The same proposals in float32 and float64: a harmonic force.
   compilation_policy(policy)
   size, eps = 5_000_000, 0.05
   rng = np.random.default_rng(0)
   x, m = rng.normal(size=size).astype(np.float32), rng.normal(size=size).astype(np.float32)
 
+  integrator = integrators.leapfrog_with_prior if adds_prior else integrators.leapfrog
+  share = 0.0 if adds_prior else 1.0  # of the force, that is in log_prob
+
   def log_prob(x):
-    return -0.5 * tf.reduce_sum(x**2 - 1.0)
+    return -0.5 * share * tf.reduce_sum(x**2 - 1.0)
 
   ratios, naive = {}, {}
   for dtype in (np.float32, np.float64):
     state, momentum = tf.constant(x, dtype), tf.constant(m, dtype)
     settings = [[tf.constant(v, dtype)] for v in (eps, 0.0)]
-    end = integrators.leapfrog(
-      log_prob, [state], [momentum], log_prob(state), [-state], *settings, 1, seed=1
-    )
+    grads = [-share * state]
+    end = integrator(log_prob, [state], [momentum], log_prob(state), grads, *settings, 1, seed=1)
     ratios[dtype] = end.log_accept_ratio.numpy()
     energies = [
       tf.reduce_sum(x**2) / 2 + tf.reduce_sum(m**2) / 2
