@@ -23,6 +23,13 @@ _DATA_DIR = flags.DEFINE_string('data_dir', None, 'Of TFDS, with cifar10; else t
 _WIDTHS = flags.DEFINE_list('widths', ['64', '256', '1024'], 'Widths of the network.')
 _NUMS_DATA = flags.DEFINE_list('nums_data', ['64', '256'], 'Numbers of training data.')
 _NUM_TEST = flags.DEFINE_integer('num_test', 100, 'Number of test inputs.', 1)
+_LIKELIHOOD = flags.DEFINE_enum(
+  'likelihood',
+  'gaussian',
+  ['gaussian', 'categorical'],
+  'Of the targets, centered one-hot vectors, or of the labels; nuts_repriorised and '
+  'elliptical_slice know the first only.',
+)
 _SAMPLERS = flags.DEFINE_list(
   'samplers',
   [
@@ -139,7 +146,11 @@ def rows():
     data = tfr.data.load(name, num_data, _NUM_TEST.value, _SEED.value, _DATA_DIR.value)
     for width in map(int, _WIDTHS.value):
       model = tfr.models.fcn(data.x_train.shape[1:], 10, width)
-      posterior = tfr.Posterior(model, data.x_train, data.y_train)
+      if _LIKELIHOOD.value == 'gaussian':
+        posterior = tfr.Posterior(model, data.x_train, data.y_train)
+      else:
+        categorical = tfr.likelihoods.Categorical()
+        posterior = tfr.Posterior(model, data.x_train, data.labels_train, likelihood=categorical)
       for sampler in _SAMPLERS.value:
         yield {'width': width, 'n': num_data, **measure(posterior, sampler, data.x_test)}
 

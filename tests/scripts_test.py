@@ -78,6 +78,16 @@ def test_script_runs_at_toy_size(name, tmp_path):
     assert json.loads((tmp_path / 'figures.json').read_text())
 
 
+def test_samplers_are_compared_with_labels_too(tmp_path):
+  arguments = (
+    '--likelihood=categorical --widths=4 --nums_data=5 --num_test=3 --num_gradients=100 '
+    '--num_tuning_steps=20 --samplers=rotation:inf'
+  )
+  result = _run('benchmark_samplers', arguments, tmp_path)
+  assert result.returncode == 0, result.stderr
+  assert '| 4 | 5 | rotation:inf |' in result.stdout
+
+
 def test_unknown_arguments_are_refused(tmp_path):
   result = _run('demo', 'quickly', tmp_path)
   assert result.returncode != 0 and "Unknown arguments: ['quickly']" in result.stderr

@@ -92,3 +92,14 @@ def test_the_generator_depends_on_size_and_dtype():
       assert isinstance(source, kind), (shape, dtype)
       [draws] = _noise([shape], [1, 2], dtype)
       assert draws.dtype == dtype.as_numpy_dtype and draws.shape == tuple(shape)
+
+
+def test_parts_of_unknown_shape_have_noise_too():
+  @tf.function(input_signature=[tf.TensorSpec([None]), tf.TensorSpec([2**18])])
+  def noise(small, large):
+    sources = random.sources_like([small, large], [1, 2])
+    return [random.noise_like(p, s) for p, s in zip([small, large], sources, strict=True)]
+
+  small, large = noise(tf.zeros([5]), tf.zeros([2**18]))
+  assert small.shape == [5] and large.shape == [2**18]
+  assert stats.cdf_p_value(large, scipy.stats.norm.cdf) > stats.FALSE_ALARM

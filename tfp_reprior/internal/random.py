@@ -79,7 +79,8 @@ def sources_like(parts, seed):
   Which of them depends on shapes and dtype only, so that draws are the same compiled or not.
   """
   seeds = split_seed(seed, n=len(parts))
-  if compilation.is_worth_fusing(parts) and all(p.dtype == tf.float32 for p in parts):
+  is_known = all(p.dtype == tf.float32 and p.shape.is_fully_defined() for p in parts)
+  if is_known and compilation.is_worth_fusing(parts):
     return [Key(tf.bitcast(s, tf.uint32)) for s in seeds]
   bits = [random_bits(tf.shape(p), p.dtype, s) for p, s in zip(parts, seeds, strict=True)]
   for b, p in zip(bits, parts, strict=True):
@@ -88,7 +89,7 @@ def sources_like(parts, seed):
 
 
 def noise_like(part, source):
-  """Standard normal draws in the shape of `part`, of known shape if the source is a `Key`."""
+  """Standard normal draws in the shape of `part`, by its source of `sources_like`."""
   if isinstance(source, Key):
     return words_to_normal(*threefry(tf.unstack(source.words), _counters(part.shape)))
   return bits_to_normal(source.words, part.dtype)
