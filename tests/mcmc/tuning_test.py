@@ -9,6 +9,7 @@ import tensorflow as tf
 import toys
 
 import tfp_reprior as tfr
+from tfp_reprior.mcmc import pilots as pilots_lib
 from tfp_reprior.mcmc import samplers
 from tfp_reprior.mcmc import tuning as tuning_lib
 
@@ -93,18 +94,18 @@ def test_kernels_without_momentum_have_no_damping():
 def test_tuning_is_deterministic_and_resumes(tmp_path, monkeypatch):
   path = tmp_path / 'tuning.json'
   expected = _tune()
-  add = tuning_lib._Log.add
+  add = pilots_lib.Log.add
 
   def add_and_stop(log, trials, state):
     add(log, trials, state)
     raise KeyboardInterrupt
 
   for num_rounds in (1, 2):  # stopped twice, after a round each
-    monkeypatch.setattr(tuning_lib._Log, 'add', add_and_stop)
+    monkeypatch.setattr(pilots_lib.Log, 'add', add_and_stop)
     with pytest.raises(KeyboardInterrupt):
       _tune(path=path)
     assert len(json.loads(path.read_text())['rounds']) == num_rounds
-  monkeypatch.setattr(tuning_lib._Log, 'add', add)
+  monkeypatch.setattr(pilots_lib.Log, 'add', add)
   assert _tune(path=path) == expected
   assert list(tmp_path.iterdir()) == [path], 'states are for unfinished tunings'
   # Finished rounds are not run again: a changed figure is taken as it is.
@@ -116,7 +117,7 @@ def test_tuning_is_deterministic_and_resumes(tmp_path, monkeypatch):
 
 def test_rounds_start_where_the_best_chains_of_the_last_ended(monkeypatch):
   starts, ends = [], []
-  run_chains = tuning_lib.runner.run_chains
+  run_chains = pilots_lib.runner.run_chains
 
   def recorded(kernel, state, *args, **kwargs):
     trace, end = run_chains(kernel, state, *args, **kwargs)
@@ -124,11 +125,11 @@ def test_rounds_start_where_the_best_chains_of_the_last_ended(monkeypatch):
     ends.append(np.asarray(end[0]))
     return trace, end
 
-  monkeypatch.setattr(tuning_lib.runner, 'run_chains', recorded)
+  monkeypatch.setattr(pilots_lib.runner, 'run_chains', recorded)
   tuning = _tune(sampler='rotation', dampings=[0.1, 1.0])
   rounds = [tuning.trials[:3], tuning.trials[3:7]]
   for trials, end, start in zip(rounds, ends, starts[1:], strict=False):
-    best = trials.index(tuning_lib._best(trials, least_acceptance=0.7))
+    best = trials.index(pilots_lib.best_of(trials, least_acceptance=0.7))
     np.testing.assert_array_equal(start, np.repeat(end[best : best + 1], len(start), axis=0))
 
 
@@ -151,7 +152,7 @@ def test_corrected_kernels_take_several_steps_a_transition(name):
   tuning = _tune(sampler=name, step_sizes=[0.03, 0.1], num_steps=20)
   coarse, fine = tuning.trials[:2], tuning.trials[2:]
   assert {t.num_integrator_steps for t in coarse} == {4}
-  [best] = [t for t in coarse if t == tuning_lib._best(coarse, least_acceptance=0.7)]
+  [best] = [t for t in coarse if t == pilots_lib.best_of(coarse, least_acceptance=0.7)]
   expected = tuning_lib._num_integrator_steps(best.step_size)
   assert {t.num_integrator_steps for t in fine} == {expected} == {tuning.num_integrator_steps}
   assert expected > 1
@@ -177,10 +178,10 @@ def test_rejections_of_one_step_grow_with_its_third_power():
 def test_steps_that_are_not_corrected_come_close_to_the_acceptance_that_is_allowed():
   tuning = _tune(sampler='uncalibrated_langevin', num_steps=200, dampings=[0.1, 1.0])
   first, second, third = tuning.trials[:3], tuning.trials[3:7], tuning.trials[7:]
-  best = tuning_lib._best(first, 0.98)
+  best = pilots_lib.best_of(first, 0.98)
   aim = best.step_size * tuning_lib._growth(best.acceptance, 0.98)
   assert {t.step_size for t in second} == {f * aim for f in (0.7, 1.0)}
-  best = tuning_lib._best(second, 0.92)  # four times as many rejections
+  best = pilots_lib.best_of(second, 0.92)  # four times as many rejections
   aim = best.step_size * tuning_lib._growth(best.acceptance, 0.98)
   assert {t.step_size for t in third} == {f * aim for f in (0.7, 0.85, 1.0, 1.15)}
   assert {t.damping for t in third} == {best.damping}
@@ -203,11 +204,11 @@ def test_a_round_in_which_nothing_is_allowed_is_repeated_with_shorter_steps(monk
 
 
 def test_a_trial_that_is_too_bold_is_not_chosen_but_in_the_round_of_dampings():
-  bold = tuning_lib.Trial(0.02, 0.01, 1, 0.96, 0.3, False)
-  careful = tuning_lib.Trial(0.02, 1.0, 1, 0.99, 0.1, True)
-  assert tuning_lib._best([bold, careful], least_acceptance=0.98) == careful
-  assert tuning_lib._best([bold, careful], least_acceptance=0.92) == bold
-  assert tuning_lib._best([bold], least_acceptance=0.98) == bold  # the closest there is
+  bold = pilots_lib.Trial(0.02, 0.01, 1, 0.96, 0.3, False)
+  careful = pilots_lib.Trial(0.02, 1.0, 1, 0.99, 0.1, True)
+  assert pilots_lib.best_of([bold, careful], least_acceptance=0.98) == careful
+  assert pilots_lib.best_of([bold, careful], least_acceptance=0.92) == bold
+  assert pilots_lib.best_of([bold], least_acceptance=0.98) == bold  # the closest there is
 
 
 def test_a_budget_of_seconds_shortens_the_rounds():

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import tfp_reprior as tfr
-from tfp_reprior.mcmc import tuning
 
 
 def _run(inputs, y, num_outputs=None, **kwargs):
@@ -35,7 +34,7 @@ def classes():
     (0.1, 0.1, 8, 0.9, 4e-2, True),
     (0.1, 1.0, 8, 0.9, 3e-2, True),
   ]
-  result.tuning = tuning.Tuning(0.1, 0.1, 8, [tuning.Trial(*trial) for trial in trials])
+  result.tuning = tfr.mcmc.Tuning(0.1, 0.1, 8, [tfr.mcmc.Trial(*trial) for trial in trials])
   return result
 
 

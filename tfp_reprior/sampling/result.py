@@ -13,6 +13,7 @@ from tfp_reprior import diagnostics, likelihoods
 from tfp_reprior import posterior as posterior_lib
 from tfp_reprior.bijectors import collapsed_posterior
 from tfp_reprior.internal import files
+from tfp_reprior.mcmc import pilots
 from tfp_reprior.mcmc import tuning as tuning_lib
 from tfp_reprior.models import readout_split
 from tfp_reprior.sampling import class_prediction, metrics, moments
@@ -334,6 +335,4 @@ def _tuning_to_dict(tuning):
 
 
 def _tuning_from_dict(values):
-  return tuning_lib.Tuning(
-    **{**values, 'trials': [tuning_lib.Trial(**t) for t in values['trials']]}
-  )
+  return tuning_lib.Tuning(**{**values, 'trials': [pilots.Trial(**t) for t in values['trials']]})
