@@ -25,6 +25,10 @@ RUNS = {
     '--widths=4 --nums_data=3 --nums_chains=2 --num_rounds=1 --json={json}',
     ['8 rotations / gradient of likelihood', '| 4 | 3 | 2 |'],
   ),
+  'benchmark_updates': (
+    '--width=4 --num_inputs=5 --num_rounds=1 --json={json}',
+    ['| leapfrog, start, its own noise |', '| rotation, finish |'],
+  ),
   'benchmark_precision': (
     '--widths=4 --num_data=8 --num_draws=1',
     ['acceptance, median', '| 5 | data | float64 |'],

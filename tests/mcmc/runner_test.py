@@ -134,18 +134,40 @@ def test_proposals_of_unknown_energy_count_as_rejected():
 
 
 def test_run_chains_goes_from_beginning_to_end(kernel, loop):
-  steps = []
+  steps, lengths = [], []
+
+  def on_progress(num_steps, length):
+    steps.append(num_steps)
+    lengths.append(length)
+    return length
+
   trace, state = runner.run_chains(
-    kernel, _start(), lambda state, _: {'x': state[0]}, 40, THINNING, SEED, steps.append
+    kernel, _start(), lambda state, _: {'x': state[0]}, 40, THINNING, SEED, on_progress
   )
   np.testing.assert_allclose(trace['x'][:12], loop[0][THINNING - 1 :: THINNING], rtol=1e-12)
   assert trace['x'].shape == (40, 2, 2)
-  assert sum(steps) == 40 * THINNING and len(steps) > 1
+  assert sum(steps) == 40 * THINNING and steps[0] == THINNING
+  assert [n / THINNING for n in steps[1:-1]] == lengths[:-2], 'what it asks for'
   np.testing.assert_array_equal(state[0], trace['x'][-1])
 
 
 def test_run_chains_stops_when_told(kernel):
   trace, _ = runner.run_chains(
-    kernel, _start(), lambda state, _: {'x': state[0]}, 40, THINNING, SEED, lambda _: True
+    kernel, _start(), lambda state, _: {'x': state[0]}, 40, THINNING, SEED, lambda *_: 0
   )
-  assert len(trace['x']) == 50 // THINNING
+  assert len(trace['x']) == 1
+
+
+@pytest.mark.parametrize(
+  ('length', 'num_draws', 'seconds', 'expected'),
+  [
+    (1, 1, 0.01, 2),  # grows
+    (4, 4, 1.0, 8),
+    (4, 4, 100.0, 1),  # a slow model
+    (8, 2, 1.0, 5),
+    (16, 16, 0.1, 50 // THINNING),  # as much as fits the trace
+  ],
+)
+def test_the_next_piece_takes_two_seconds_at_most(kernel, length, num_draws, seconds, expected):
+  made = runner.Runner(kernel, _observe, THINNING, seed=0)
+  assert made.next_length(length, num_draws, seconds) == expected

@@ -154,9 +154,9 @@ class Integrator:
       moved = [move(x, m, eps) for x, m, eps in zip(state, momentum, step_sizes, strict=True)]
       return [x for x, _ in moved], [m for _, m in moved]
 
-    self._start = compilation.fuse(start)
-    self._proceed = compilation.fuse(proceed)
-    self._finish = compilation.fuse(finish)
+    self.start = compilation.fuse(start)
+    self.proceed = compilation.fuse(proceed)
+    self.finish = compilation.fuse(finish)
 
   def forces(self, grads, state):
     """What kicks the momentum in a state, by the gradients of log_prob there."""
@@ -191,7 +191,7 @@ class Integrator:
       A `Trajectory`.
     """
     sources = random.sources_like(state_parts, seed)
-    kicked, state, momentum = self._start(
+    kicked, state, momentum = self.start(
       sources, momentum_parts, dampings, grads, state_parts, step_sizes
     )
     momentum = momentum or kicked
@@ -199,7 +199,7 @@ class Integrator:
     work = tf.zeros_like(log_prob)
 
     def step(i, state, momentum, _, new_grads, work):
-      state, momentum, works = self._proceed(state, momentum, new_grads, step_sizes, log_prob)
+      state, momentum, works = self.proceed(state, momentum, new_grads, step_sizes, log_prob)
       new_log_prob, new_grads = value_and_gradients(log_prob_fn, state, self.adds_prior)
       return i + 1, state, momentum, new_log_prob, new_grads, _add(works, work)
 
@@ -210,7 +210,7 @@ class Integrator:
         (tf.constant(1), state, momentum, new_log_prob, new_grads, work),
       )
     other = [] if momentum is kicked else kicked
-    momentum, works = self._finish(
+    momentum, works = self.finish(
       momentum, new_grads, state, other, grads, state_parts, step_sizes, log_prob
     )
     log_accept_ratio = new_log_prob - log_prob - _add(works, work)

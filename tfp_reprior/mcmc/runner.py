@@ -1,5 +1,6 @@
 """Runs chains in compiled pieces, and keeps a trace instead of states."""
 
+import time
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,6 +10,7 @@ from tfp_reprior import compilation
 from tfp_reprior.internal import distribution, random
 
 _STEPS_PER_CALL = 50
+_SECONDS_PER_CALL = 2.0
 
 
 class Carry(NamedTuple):
@@ -53,6 +55,17 @@ class Runner:
   def draws_per_call(self):
     """The most draws that one call of `advance` should make."""
     return max(1, _STEPS_PER_CALL // self._thinning)
+
+  def next_length(self, length, num_draws, seconds):
+    """How many draws to make in the next call of `advance`: as many as take two seconds.
+
+    Args:
+      length: What this function returned for the last call; 1 at first.
+      num_draws: How many draws the last call made.
+      seconds: How long it took; maybe with compilation, so lengths grow step by step.
+    """
+    fitting = 1 + int(num_draws * _SECONDS_PER_CALL / max(seconds, 1e-9))
+    return min(2 * length, self.draws_per_call, fitting)
 
   def start(self, state, summary=()):
     """The `Carry` to begin with."""
@@ -136,8 +149,9 @@ def run_chains(kernel, state, trace_fn, num_draws, thinning, seed, on_progress=N
     num_draws: Positive integer, the number of states that are traced.
     thinning: Positive integer, steps for each of them.
     seed: A seed of TFP.
-    on_progress: Function that is called with a number of steps, after these were taken. If it
-      returns true, the run ends there.
+    on_progress: Function that is called with a number of steps, after these were taken, and with
+      the number of draws that would take two seconds. Returns how many to make before the next
+      call, at most that many, the same for all workers; 0 ends the run.
     run_loop: As of `Runner`.
 
   Returns:
@@ -150,10 +164,15 @@ def run_chains(kernel, state, trace_fn, num_draws, thinning, seed, on_progress=N
 
   runner = Runner(kernel, observe, thinning, seed, run_loop)
   carry = runner.start(state)
-  traces = []
-  for first in range(0, num_draws, runner.draws_per_call):
-    carry, trace = runner.advance(carry, first, min(runner.draws_per_call, num_draws - first))
+  traces, first = [], 0
+  length = runner.draws_per_call if on_progress is None else 1
+  while first < num_draws and length > 0:
+    num_now = min(length, num_draws - first)
+    begin = time.monotonic()
+    carry, trace = runner.advance(carry, first, num_now)
     traces.append(trace)
-    if on_progress is not None and on_progress(thinning * len(next(iter(trace.values())))):
-      break
+    first += num_now
+    if on_progress is not None:
+      length = runner.next_length(length, num_now, time.monotonic() - begin)
+      length = on_progress(thinning * num_now, length)
   return {name: np.concatenate([t[name] for t in traces]) for name in traces[0]}, carry.state

@@ -176,9 +176,10 @@ def tune(
       else:
         deadline = time.monotonic() + (math.inf if max_seconds is None else max_seconds / 3)
 
-        def on_progress(num_transitions, deadline=deadline, length=num_integrator_steps):
-          bar.update(num_transitions * length)
-          return workers.gather([time.monotonic() > deadline])[0, 0]  # by the clock of the chief
+        def on_progress(num_transitions, length, deadline=deadline, steps=num_integrator_steps):
+          bar.update(num_transitions * steps)
+          is_over = time.monotonic() > deadline
+          return int(workers.gather([0 if is_over else length])[0, 0])  # by the clock of the chief
 
         log.add(
           *pilots.run(

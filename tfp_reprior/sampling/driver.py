@@ -22,7 +22,6 @@ from tfp_reprior.sampling import position as position_lib
 from tfp_reprior.sampling import progress as progress_lib
 from tfp_reprior.sampling import result as result_lib
 
-_SECONDS_PER_PIECE = 2.0
 _MOST_KEPT = 100  # draws of each chain, unless asked for more
 _KEPT_BYTES = {'memory': 2**28, 'disk': 2**30}
 _DAMPING = 0.1  # where a step size is given without one
@@ -178,10 +177,7 @@ class Driver:
       position.num_done[phase] = done + now
       position.traces[phase].append(trace)
       position.seconds[phase] += elapsed
-      # The first piece may include compilation, so lengths grow step by step.
-      piece = min(
-        2 * piece, phase_runner.draws_per_call, 1 + int(now * _SECONDS_PER_PIECE / elapsed)
-      )
+      piece = phase_runner.next_length(piece, now, elapsed)
       if now == to_kept:
         theta = [p.numpy() for p in self._sampler.theta_fn(position.carry.state)]
         self._without_loss(lambda theta=theta, number=done + now - 1: draws.add(number, theta))
