@@ -99,7 +99,7 @@ def test_traces_are_random_projections_of_weights_and_outputs(result):
   np.testing.assert_allclose(result.trace['f'], project_f(f), rtol=1e-4, atol=1e-5)
 
 
-def test_the_log_density_is_the_marginal_likelihood_of_the_features(result):
+def test_the_log_density_is_the_marginal_likelihood_of_the_features_times_the_prior(result):
   posterior = result.posterior
   hidden = [tf.constant(p) for p in _draws(result)[: posterior.split.num_hidden]]
   psi = posterior.split.embed(hidden, posterior.x).numpy().astype(np.float64)  # [s, c, n, d]
@@ -108,6 +108,8 @@ def test_the_log_density_is_the_marginal_likelihood_of_the_features(result):
   for index in np.ndindex(12, 2):
     normal = scipy.stats.multivariate_normal(np.zeros(10), covariance[index])
     expected[index] = np.sum(normal.logpdf(posterior.y.numpy().T))
+  for part in hidden:
+    expected -= 0.5 * np.sum(part.numpy().reshape([12, 2, -1]) ** 2 - 1.0, axis=-1)
   constant = 10 * 2 / 2 * np.log(2 * np.pi)
   np.testing.assert_allclose(result.trace['log_prob'], expected + constant, rtol=1e-3, atol=1e-2)
 
