@@ -2,10 +2,13 @@
 
 For each number of readout features d, and each choice of space and dtype of the linear algebra:
 the error of the collapsed log-likelihood, the relative error of its gradient, and the error of the
-acceptance probability of one leapfrog step, for the same weights and proposals. Medians and maxima
-over several draws of the weights from the prior, each with data simulated from it, of a fully
-connected network with 3072 inputs and three hidden layers.
+acceptance probability of one step, leapfrog and rotation, for the same weights and proposals. The
+step size is the largest power of two with a mean acceptance of 0.6. Medians and maxima over several
+draws of the weights from the prior, each with data simulated from it, of a fully connected network
+with 3072 inputs and three hidden layers; for acceptance over several momenta of each draw, too.
 """
+
+import functools
 
 import numpy as np
 import tensorflow as tf
@@ -13,51 +16,77 @@ import tensorflow_probability as tfp
 from absl import app, flags
 
 import tfp_reprior as tfr
-from tfp_reprior.internal import timing
+from tfp_reprior.internal import random, timing
 
 _WIDTHS = flags.DEFINE_list('widths', ['64', '256', '1024'], 'Widths; d is one more.')
 _NUM_DATA = flags.DEFINE_integer('num_data', 256, 'Number of data.', 1)
 _NUM_DRAWS = flags.DEFINE_integer('num_draws', 5, 'Draws of the weights.', 1)
-_STEP_SIZE = flags.DEFINE_float('step_size', 0.05, 'Of the leapfrog step.', 1e-9)
+_NUM_MOMENTA = flags.DEFINE_integer('num_momenta', 8, 'Proposals from each of them.', 1)
+_JSON = flags.DEFINE_string('json', None, 'File to write the figures to.')
 
 CHOICES = [(space, dtype) for space in ('feature', 'data') for dtype in (tf.float32, tf.float64)]
+KERNELS = {
+  'leapfrog': functools.partial(tfr.mcmc.UnderdampedLangevin, leaves_prior_out=True),
+  'rotation': tfr.mcmc.RotationLangevin,
+}
 
 
 def simulate(split, seed):
-  """Weights from the prior and data from the weights: so the weights are a posterior draw."""
+  """Weights from the prior and data from the weights: so the weights are a posterior draw.
+
+  Momenta come with them, in float32, so that proposals agree between dtypes.
+  """
   rng = np.random.default_rng(seed)
   x = rng.normal(size=(_NUM_DATA.value, 3072)).astype(np.float32)
   theta = split.sample_prior(seed=seed)
   noise = 0.1 * rng.normal(size=(_NUM_DATA.value, 10))
-  return theta, x, (split.apply(theta, x) + noise).numpy()
+  phi = theta[: split.num_hidden]
+  shapes = [(_NUM_MOMENTA.value, *p.shape) for p in phi]
+  momentum = random.normal_parts(shapes, tf.float32, seed + 1000)
+  return phi, momentum, x, (split.apply(theta, x) + noise).numpy()
 
 
-def evaluate(width, dtype, draws, space, linalg_dtype):
-  """Log-likelihood, its gradients and acceptance for each of the draws, as NumPy float64."""
-  return [_evaluate(width, dtype, *draw, space, linalg_dtype) for draw in draws]
+def evaluate(draw, width, dtype, space='auto', linalg_dtype=None):
+  """Evaluates one draw in one choice of dtypes and space.
 
+  Args:
+    draw: As `simulate` returns it.
+    width: Of the network.
+    dtype: Of network and state.
+    space: As of `CollapsedPosterior`.
+    linalg_dtype: As of `CollapsedPosterior`.
 
-def _evaluate(width, dtype, phi, x, y, space, linalg_dtype):
+  Returns:
+    The log-likelihood, its gradient as a flat array, and a function of a key of `KERNELS` and a
+    step size: acceptance probabilities, one for each momentum. All are float64.
+  """
+  *parts, x, y = draw
+  phi, momentum = ([tf.cast(t, dtype) for t in tensors] for tensors in parts)
   posterior = tfr.Posterior(tfr.models.fcn((3072,), 10, width, dtype=dtype), x, y)
   collapsed = tfr.CollapsedPosterior(posterior, linalg_dtype=linalg_dtype, space=space)
-  num_hidden = posterior.split.num_hidden
+  value, grads = tfp.math.value_and_gradient(collapsed.log_likelihood_fn, phi)
+  state = [tf.zeros_like(m) + p for m, p in zip(momentum, phi, strict=True)]
 
   @tf.function(autograph=False)
-  def run(*phi):
-    value, grads = tfp.math.value_and_gradient(collapsed.log_likelihood_fn, phi[:num_hidden])
-    kernel = tfr.mcmc.UnderdampedLangevin(collapsed.target_log_prob_fn, _STEP_SIZE.value, 0.0)
-    results = kernel.bootstrap_results(list(phi))
-    # The momentum is given, rounded to float32, so that proposals agree between dtypes.
-    momentum = [
-      tf.cast(tf.random.stateless_normal(p.shape, [3, i]), dtype) for i, p in enumerate(phi)
-    ]
+  def log_accept_ratio(name, step_size):
+    kernel = KERNELS[name](collapsed.log_likelihood_fn, step_size, 0.0)
+    results = kernel.bootstrap_results(state)
     results = results._replace(momentum=momentum, damping=tf.zeros_like(results.damping))
-    _, results = kernel.one_step(list(phi), results, seed=[1, 2])
-    return value, list(grads), tf.exp(tf.minimum(results.log_accept_ratio, 0.0))
+    return kernel.one_step(state, results, seed=[1, 2])[1].log_accept_ratio
 
-  value, grads, acceptance = run(*[tf.cast(p, dtype) for p in phi])
-  flat = np.concatenate([np.ravel(g).astype(np.float64) for g in grads])
-  return float(value), flat, float(acceptance)
+  def acceptance(name, step_size):
+    ratio = log_accept_ratio(name, tf.constant(step_size, dtype)).numpy().astype(np.float64)
+    return np.exp(np.minimum(ratio, 0.0))
+
+  return float(value), np.concatenate([np.ravel(g).astype(np.float64) for g in grads]), acceptance
+
+
+def longest_step(evaluations, name):
+  """The largest power of two with a mean acceptance of 0.6."""
+  step_size = 1.0
+  while np.mean([accept(name, step_size) for _, _, accept in evaluations]) < 0.6:
+    step_size /= 2
+  return step_size
 
 
 def rows():
@@ -65,35 +94,34 @@ def rows():
   for width in map(int, _WIDTHS.value):
     split = tfr.models.ReadoutSplit(tfr.models.fcn((3072,), 10, width))
     draws = [simulate(split, seed) for seed in range(_NUM_DRAWS.value)]
-    exact = evaluate(width, 'float64', draws, 'auto', None)
+    exact = [evaluate(draw, width, 'float64') for draw in draws]
+    step_sizes = {name: longest_step(exact, name) for name in KERNELS}
     for space, linalg_dtype in CHOICES:
-      rough = evaluate(width, 'float32', draws, space, linalg_dtype)
-      errors = np.array(
-        [
-          (
-            abs(v - v0),
-            np.linalg.norm(g - g0) / np.linalg.norm(g0),
-            abs(p - p0),
-          )
-          for (v, g, p), (v0, g0, p0) in zip(rough, exact, strict=True)
-        ]
-      )
-      yield {
+      rough = [evaluate(draw, width, 'float32', space, linalg_dtype) for draw in draws]
+      pairs = list(zip(rough, exact, strict=True))
+      row = {
         'd': width + 1,
         'space': space,
         'linalg_dtype': linalg_dtype.name,
-        'log-density, median': float(np.median(errors[:, 0])),
-        'gradient, median': float(np.median(errors[:, 1])),
-        'acceptance, median': float(np.median(errors[:, 2])),
-        'acceptance, maximum': float(np.max(errors[:, 2])),
-        'mean acceptance': float(np.mean([p for _, _, p in exact])),
+        'log-density, median': float(np.median([abs(a[0] - b[0]) for a, b in pairs])),
+        'gradient, median': float(
+          np.median([np.linalg.norm(a[1] - b[1]) / np.linalg.norm(b[1]) for a, b in pairs])
+        ),
       }
+      for name, step_size in step_sizes.items():
+        right = np.array([accept(name, step_size) for _, _, accept in exact])
+        errors = np.abs([accept(name, step_size) for _, _, accept in rough] - right)
+        row[f'{name}, step size'] = step_size
+        row[f'{name}, acceptance'] = float(np.mean(right))
+        row[f'{name}, its error, median'] = float(np.median(errors))
+        row[f'{name}, maximum'] = float(np.max(errors))
+      yield row
 
 
 def main(argv):
   if len(argv) > 1:
     raise app.UsageError(f'Unknown arguments: {argv[1:]}')
-  timing.report(rows())
+  timing.report(rows(), _JSON.value)
 
 
 if __name__ == '__main__':

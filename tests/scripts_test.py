@@ -30,8 +30,8 @@ RUNS = {
     ['| leapfrog, start, its own noise |', '| rotation, finish |'],
   ),
   'benchmark_precision': (
-    '--widths=4 --num_data=8 --num_draws=1',
-    ['acceptance, median', '| 5 | data | float64 |'],
+    '--widths=4 --num_data=8 --num_draws=1 --num_momenta=2 --json={json}',
+    ['rotation, acceptance', '| 5 | data | float64 |'],
   ),
   'benchmark_memory': (
     '--width=4 --nums_data=8 --chunk_sizes=3',
