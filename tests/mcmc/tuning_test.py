@@ -89,6 +89,9 @@ def test_kernels_without_momentum_have_no_damping():
   assert math.isnan(tuning.damping)
   assert tuning.num_integrator_steps == 1
   assert all(math.isnan(t.damping) for t in tuning.trials)
+  [chosen] = filter(tuning.is_chosen, tuning.trials[-4:])
+  assert chosen.acceptance >= 0.234
+  assert any(not t.is_feasible for t in tuning.trials), 'the bound must have mattered'
 
 
 def test_tuning_is_deterministic_and_resumes(tmp_path, monkeypatch):

@@ -100,9 +100,9 @@ def tune(
     posterior: A `tfp_reprior.Posterior`.
     sampler: A name of `make_sampler`, or a `Sampler`.
     target_accept_prob: Smallest mean acceptance that is allowed; by default 0.98 without accept /
-      reject. With it, 0.7 for kernels with momentum and 0.1 for those without, because acceptance
-      may still fall after the pilots; if nothing reaches it, the setting that comes closest is
-      taken.
+      reject. With it, 0.7 for kernels with momentum, because acceptance may still fall after the
+      pilots, and 0.234, the optimum of random walks in many dimensions, for those without; if
+      nothing reaches it, the setting that comes closest is taken.
     num_steps: Positive integer, gradients of a pilot chain; long transitions take 16 at least. The
       first quarter is not counted.
     num_chains: Positive integer, pilot chains for each pair of settings.
@@ -147,7 +147,7 @@ def tune(
     checks.positive('max_seconds', max_seconds)
   is_calibrated = sampler.kernel_fn(0.1, 0.1).is_calibrated
   if target_accept_prob is None:
-    target_accept_prob = (0.7 if sampler.has_damping else 0.1) if is_calibrated else 0.98
+    target_accept_prob = (0.7 if sampler.has_damping else 0.234) if is_calibrated else 0.98
   checks.unit_interval('target_accept_prob', target_accept_prob)
   is_length_tuned = is_calibrated and sampler.has_damping and num_integrator_steps is None
   if num_integrator_steps is None:
