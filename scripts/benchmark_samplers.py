@@ -5,9 +5,13 @@ the same number of gradients: samplers with several gradients a transition take 
 and those that correct are tuned to have several.
 All start from the same weights, images of N(0, I) under the repriorisation. Effective sample sizes
 are those of 100 random projections of the weights (theta) and of the outputs for test inputs (f),
-per chain, mean and minimum over projections.
+per chain, mean and minimum over projections. Likelihoods without gradient count as gradients, and
+a transition of elliptical slices, which does not tell how many it took, as one.
 """
 
+import itertools
+import json
+import pathlib
 import time
 
 import numpy as np
@@ -16,8 +20,10 @@ import tensorflow_probability as tfp
 from absl import app, flags
 
 import tfp_reprior as tfr
+from tfp_reprior.figures import plotting
 from tfp_reprior.internal import random, timing
 from tfp_reprior.mcmc import runner
+from tfp_reprior.report import drawing
 
 _DATA_DIR = flags.DEFINE_string('data_dir', None, 'Of TFDS, with cifar10; else the digits.')
 _WIDTHS = flags.DEFINE_list('widths', ['64', '256', '1024'], 'Widths of the network.')
@@ -53,6 +59,8 @@ _NUM_CHAINS = flags.DEFINE_integer('num_chains', 2, 'Chains, side by side.', 2)
 _THINNING = flags.DEFINE_integer('thinning', 4, 'Traces one state in this many.', 1)
 _SEED = flags.DEFINE_integer('seed', 1, 'Seed of everything random.')
 _JSON = flags.DEFINE_string('json', None, 'File to write the figures to.')
+_ALSO = flags.DEFINE_list('also', [], 'Such files of earlier runs, to show with this one.')
+_FIGURE = flags.DEFINE_string('figure', None, 'File to draw the figures to, such as a .png.')
 
 
 def make(posterior, name):
@@ -141,6 +149,8 @@ def measure(posterior, name, x_test):
 
 def rows():
   """Yields the figures, row by row."""
+  for path in _ALSO.value:
+    yield from json.loads(pathlib.Path(path).read_text())
   for num_data in map(int, _NUMS_DATA.value):
     name = 'digits' if _DATA_DIR.value is None else 'cifar10'
     data = tfr.data.load(name, num_data, _NUM_TEST.value, _SEED.value, _DATA_DIR.value)
@@ -155,11 +165,36 @@ def rows():
         yield {'width': width, 'n': num_data, **measure(posterior, sampler, data.x_test)}
 
 
+def draw(figure, rows):
+  """Effective samples per gradient, a dot for each sampler and width."""
+  names = list(dict.fromkeys(row['sampler'] for row in rows))
+  nums_data, widths = (sorted({row[key] for row in rows}) for key in ('n', 'width'))
+  figure.set_size_inches(7.2, 0.8 + (0.5 + 0.2 * len(names)) * len(nums_data))
+  axes = figure.subplots(len(nums_data), 2, sharex='col', sharey=True, squeeze=False)
+  for (i, num_data), j in itertools.product(enumerate(nums_data), range(2)):
+    ax, key = axes[i, j], ('theta', 'f')[j] + ' ESS / 1k gradients'
+    for width, color in zip(widths, itertools.cycle(drawing.COLORS)):
+      chosen = [row for row in rows if (row['n'], row['width']) == (num_data, width)]
+      y = [names.index(row['sampler']) for row in chosen]
+      ax.plot([r[key] for r in chosen], y, 'o', color=color, ms=4, label=f'width {width}')
+    drawing.log_scale(ax, 'x', [row[key] for row in rows])
+    ax.set_title(f'{("weights", "outputs")[j]}, n = {num_data}', fontsize=9)
+  axes[0, 0].set_yticks(range(len(names)), [name.replace('_', ' ') for name in names])
+  axes[0, 0].set_ylim(len(names) - 0.5, -0.5)
+  figure.supxlabel('effective samples per 1,000 gradients', fontsize=9)
+  plotting.legend(figure)
+
+
 def main(argv):
   if len(argv) > 1:
     raise app.UsageError(f'Unknown arguments: {argv[1:]}')
   tfr.compilation.keep_freed_memory()
-  timing.report(rows(), _JSON.value)
+  if _FIGURE.value is None:
+    timing.report(rows(), _JSON.value)
+    return
+  with drawing.canvas(7.2, 4.0) as figure:  # first, because it fails without matplotlib
+    draw(figure, timing.report(rows(), _JSON.value))
+    figure.savefig(_FIGURE.value, dpi=200)
 
 
 if __name__ == '__main__':

@@ -82,6 +82,19 @@ def test_script_runs_at_toy_size(name, tmp_path):
     assert json.loads((tmp_path / 'figures.json').read_text())
 
 
+def test_samplers_of_several_runs_are_drawn(tmp_path):
+  row = {'width': 4, 'sampler': 'rotation', 'theta ESS / 1k gradients': 3.0}
+  for num_data in (5, 6):
+    rows = [{'n': num_data, **row, 'f ESS / 1k gradients': 7.0}]
+    (tmp_path / f'{num_data}.json').write_text(json.dumps(rows))
+  paths = f'{tmp_path}/5.json,{tmp_path}/6.json'
+  arguments = f'--samplers= --also={paths} --figure={tmp_path}/samplers.png --json={{json}}'
+  result = _run('benchmark_samplers', arguments, tmp_path)
+  assert result.returncode == 0, result.stderr
+  assert [row['n'] for row in json.loads((tmp_path / 'figures.json').read_text())] == [5, 6]
+  assert (tmp_path / 'samplers.png').read_bytes().startswith(b'\x89PNG')
+
+
 def test_samplers_are_compared_with_labels_too(tmp_path):
   arguments = (
     '--likelihood=categorical --widths=4 --nums_data=5 --num_test=3 --num_gradients=100 '

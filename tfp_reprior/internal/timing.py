@@ -73,6 +73,9 @@ def report(rows, path=None, facts=None):
     rows: Iterable of dicts with the same keys.
     path: A .json file, written anew after each row; by default none.
     facts: As of `machine_facts`, to print first and write too; by default none.
+
+  Returns:
+    List of the rows.
   """
   if facts is not None:
     print(facts, '\n')
@@ -85,6 +88,7 @@ def report(rows, path=None, facts=None):
     if path is not None:
       figures = done if facts is None else {'machine': facts, 'rows': done}
       pathlib.Path(path).write_text(json.dumps(figures, indent=1))
+  return done
 
 
 def _cell(value):
