@@ -5,8 +5,8 @@ the same number of gradients: samplers with several gradients a transition take 
 and those that correct are tuned to have several.
 All start from the same weights, images of N(0, I) under the repriorisation. Effective sample sizes
 are those of 100 random projections of the weights (theta) and of the outputs for test inputs (f),
-per chain, mean and minimum over projections. Likelihoods without gradient count as gradients, and
-a transition of elliptical slices, which does not tell how many it took, as one.
+per chain, mean and minimum over projections. Kernels that use no gradient are given likelihoods
+instead, as many, which take about a third of the time.
 """
 
 import itertools
@@ -64,27 +64,24 @@ _FIGURE = flags.DEFINE_string('figure', None, 'File to draw the figures to, such
 
 
 def make(posterior, name):
-  """A sampler and its tuned kernel; what was chosen, as text; the gradients of a transition.
+  """Makes a tuned kernel.
 
-  The last is 1 for kernels with as many as they need.
+  Args:
+    posterior: A `tfp_reprior.Posterior`.
+    name: One of `--samplers`.
+
+  Returns:
+    sampler: A `tfp_reprior.mcmc.Sampler`, for its coordinates.
+    kernel: The kernel.
+    chosen: Its settings, as text.
+    length: The gradients of a transition, about, if it takes as many as it needs.
+    count_fn: Function of the results of a transition; returns the gradients that it took,
+      `[*chains]`.
   """
-  if name.startswith('nuts') or name == 'elliptical_slice':
-    base = tfr.mcmc.make_sampler(posterior, 'standard' if name == 'nuts_standard' else 'langevin')
-    if name == 'elliptical_slice':
-      shapes = [(_NUM_CHAINS.value, *s) for s in posterior.split.event_shapes]
-      return (
-        base,
-        tfp.experimental.mcmc.EllipticalSliceSampler(
-          normal_sampler_fn=lambda seed: random.normal_parts(shapes, tf.float32, seed),
-          log_likelihood_fn=tfr.CollapsedPosterior(posterior).log_likelihood_fn,
-        ),
-        '',
-        1,
-      )
-    target = posterior if name == 'nuts_standard' else tfr.CollapsedPosterior(posterior)
-    kernel = tfp.mcmc.NoUTurnSampler(target.target_log_prob_fn, 0.01, max_tree_depth=6)
-    kernel = tfp.mcmc.DualAveragingStepSizeAdaptation(kernel, _NUM_TUNING_STEPS.value // 8)
-    return base, kernel, 'adapted', 1
+  if name == 'elliptical_slice':
+    return make_elliptical_slice(posterior)
+  if name.startswith('nuts'):
+    return make_nuts(posterior, name)
   name, _, regularizer = name.partition(':')
   how = dict(num_steps=_NUM_TUNING_STEPS.value, seed=_SEED.value, progress=False)
   if regularizer == 'tuned':
@@ -96,30 +93,64 @@ def make(posterior, name):
     sampler = tfr.mcmc.make_sampler(posterior, name, regularizer=regularizer)
     tuning = tfr.mcmc.tune(posterior, sampler, **how)
   length = tuning.num_integrator_steps
-  chosen = f'{tuning.step_size:.3g}, {tuning.damping:.2g}, {length}'
+  chosen = f'{tuning.step_size:.3g}'
+  if sampler.has_damping:
+    chosen += f', {tuning.damping:.2g}, {length}'
   chosen += '' if regularizer == 'noise' else f' ({regularizer})'
-  return sampler, sampler.kernel_fn(tuning.step_size, tuning.damping, length), chosen, length
+  kernel = sampler.kernel_fn(tuning.step_size, tuning.damping, length)
+  return sampler, kernel, chosen, length, lambda _: tf.fill([_NUM_CHAINS.value], float(length))
+
+
+def make_elliptical_slice(posterior):
+  """As `make`; its gradients are likelihoods, of all chains at once."""
+  shapes = [(_NUM_CHAINS.value, *s) for s in posterior.split.event_shapes]
+  collapsed = tfr.CollapsedPosterior(posterior)
+  counter = tf.Variable(0.0, trainable=False)  # the results of the kernel do not tell
+
+  def log_likelihood_fn(*phi):
+    counter.assign_add(1.0)
+    return collapsed.log_likelihood_fn(*phi)
+
+  def count_fn(_):
+    count = tf.fill([_NUM_CHAINS.value], counter.read_value())
+    counter.assign(0.0)
+    return count
+
+  kernel = tfp.experimental.mcmc.EllipticalSliceSampler(
+    normal_sampler_fn=lambda seed: random.normal_parts(shapes, tf.float32, seed),
+    log_likelihood_fn=log_likelihood_fn,
+  )
+  return tfr.mcmc.make_sampler(posterior), kernel, '', 8, count_fn
+
+
+def make_nuts(posterior, name):
+  """As `make`."""
+  is_standard = name == 'nuts_standard'
+  target = posterior if is_standard else tfr.CollapsedPosterior(posterior)
+  kernel = tfp.mcmc.NoUTurnSampler(target.target_log_prob_fn, 0.01, max_tree_depth=6)
+  kernel = tfp.mcmc.DualAveragingStepSizeAdaptation(kernel, _NUM_TUNING_STEPS.value // 8)
+  sampler = tfr.mcmc.make_sampler(posterior, 'standard' if is_standard else 'langevin')
+  return sampler, kernel, 'adapted', 32, lambda results: results.inner_results.leapfrogs_taken
 
 
 def measure(posterior, name, x_test):
   """The row of one sampler."""
-  sampler, kernel, chosen, length = make(posterior, name)
+  sampler, kernel, chosen, length, count_fn = make(posterior, name)
   split = posterior.split
   project_theta = tfr.diagnostics.RandomProjections(split.event_shapes, seed=1)
   project_f = tfr.diagnostics.RandomProjections([(len(x_test), split.num_outputs)], seed=2)
+  takes_what_it_needs = name == 'elliptical_slice' or name.startswith('nuts')
 
   def trace_fn(state, results):
     theta = sampler.theta_fn(state)
     trace = {'theta': project_theta(theta), 'f': project_f(split.apply(theta, x_test))}
-    inner = getattr(results, 'inner_results', results)
-    if hasattr(inner, 'leapfrogs_taken'):
-      trace['gradients'] = inner.leapfrogs_taken
-      trace['accept_ratio'] = tf.exp(tf.minimum(inner.log_accept_ratio, 0.0))
+    trace['gradients'] = count_fn(results)
+    if name.startswith('nuts'):
+      trace['acceptance'] = tf.exp(tf.minimum(results.inner_results.log_accept_ratio, 0.0))
     return trace
 
-  is_nuts = name.startswith('nuts')
-  thinning = 1 if is_nuts else max(1, _THINNING.value // length)
-  num_draws = _NUM_GRADIENTS.value // (32 if is_nuts else thinning * length)
+  thinning = 1 if takes_what_it_needs else max(1, _THINNING.value // length)
+  num_draws = _NUM_GRADIENTS.value // (thinning * length)
   begin = time.perf_counter()
   trace, _ = runner.run_chains(
     kernel,
@@ -132,11 +163,9 @@ def measure(posterior, name, x_test):
   seconds = time.perf_counter() - begin
   skip = num_draws // 5
   kept = {key: values[skip:] for key, values in trace.items()}
-  num_gradients = (num_draws - skip) * thinning * length
-  gradients = kept['gradients'].sum(0).mean() if is_nuts else num_gradients
+  gradients = thinning * kept['gradients'].sum(0).mean()
   row = {'sampler': name, 'step size, damping, steps': chosen}
-  acceptance = kept.get('accept_ratio', kept.get('acceptance'))
-  row['acceptance'] = float(np.mean(acceptance)) if acceptance is not None else float('nan')
+  row['acceptance'] = float(np.mean(kept.get('acceptance', np.nan)))
   for key in ('theta', 'f'):
     ess = np.mean(tfr.diagnostics.effective_sample_size(kept[key]), axis=0)  # over chains
     row[f'{key} ESS / 1k gradients'] = float(1000 * np.mean(ess) / gradients)
