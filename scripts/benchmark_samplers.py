@@ -6,7 +6,7 @@ and those that correct are tuned to have several.
 All start from the same weights, images of N(0, I) under the repriorisation. Effective sample sizes
 are those of 100 random projections of the weights (theta) and of the outputs for test inputs (f),
 per chain, mean and minimum over projections. Kernels that use no gradient are given likelihoods
-instead, as many, which take about a third of the time.
+instead, as many.
 """
 
 import itertools
