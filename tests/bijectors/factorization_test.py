@@ -71,18 +71,6 @@ def test_data_space_root_is_the_symmetric_one_up_to_a_rotation():
   np.testing.assert_allclose(rotation @ rotation.T, np.eye(9), atol=1e-10)
 
 
-def test_square_root_identity_of_the_paper():
-  # (I_p + A.T A)^(1/2) = I_p + A.T [I_m + (I_m + A A.T)^(1/2)]^-1 A
-  a = np.random.default_rng(0).normal(size=(3, 6))
-
-  def sqrt(matrix):
-    values, q = np.linalg.eigh(matrix)
-    return q @ np.diag(np.sqrt(values)) @ q.T
-
-  inner = np.linalg.inv(np.eye(3) + sqrt(np.eye(3) + a @ a.T))
-  np.testing.assert_allclose(sqrt(np.eye(6) + a.T @ a), np.eye(6) + a.T @ inner @ a, atol=1e-12)
-
-
 @pytest.mark.parametrize('n,d,expected', [(3, 4, 'data'), (4, 4, 'feature'), (5, 4, 'feature')])
 def test_auto_picks_the_smaller_space(n, d, expected):
   assert factorization.choose_space(tf.zeros([n, d]), 'auto') == expected

@@ -93,6 +93,24 @@ def test_exact_log_det_is_that_of_the_autodiff_jacobian(name):
     np.testing.assert_allclose(log_dets[c], np.linalg.slogdet(jacobian)[1], atol=1e-10)
 
 
+def test_a_second_tape_in_a_graph_has_the_gradient_of_eager_mode():
+  linearized = tfr.experimental.LinearizedReprior(_posterior(), regularizer=3.0)
+
+  def gradients(*phi, num_tapes=2):
+    result = []
+    for _ in range(num_tapes):
+      with tf.GradientTape() as tape:
+        tape.watch(phi)
+        value = tf.add_n([tf.reduce_sum(tf.sin(p) * p**2) for p in linearized.forward(list(phi))])
+      result.append(tape.gradient(value, phi))
+    return result
+
+  phi = _posterior().sample_prior(seed=1)
+  [expected] = gradients(*phi, num_tapes=1)
+  for actual in tf.function(gradients, autograph=False)(*phi):
+    np.testing.assert_allclose(_flat(actual), _flat(expected), rtol=0, atol=1e-10)
+
+
 @pytest.mark.slow
 def test_convolutional_networks_have_a_taylor_series_with_gradients():
   rng = np.random.default_rng(0)

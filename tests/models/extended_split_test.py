@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 import tfp_reprior as tfr
-from tfp_reprior.models import extended_split
+from tfp_reprior.models import extended_split, stateless
 
 
 def _splits():
@@ -30,6 +31,34 @@ def test_outputs_are_those_of_the_weights(chains):
   weights = parts[:2] + parts[4:]
   np.testing.assert_array_equal(extended.embed(parts[:4], x), split.embed(weights[:2], x))
   np.testing.assert_array_equal(extended.apply(parts, x), split.apply(weights, x))
+
+
+@pytest.mark.parametrize('chunk_sizes, rows', [([3], {3, 1}), ([3, 2], {2, 1}), ([3, None], {7})])
+@pytest.mark.parametrize('order', ['chunks of the extended', 'extended of chunks'])
+def test_a_network_sees_no_more_rows_than_a_chunk(chunk_sizes, rows, order, monkeypatch):
+  split, whole = _splits()
+  if order == 'chunks of the extended':
+    chunked = whole
+    for size in chunk_sizes:
+      chunked = chunked.in_chunks(size)
+  else:
+    chunked = extended_split.ExtendedSplit(split.in_chunks(chunk_sizes[0]), [(), (5,)])
+    for size in chunk_sizes[1:]:
+      chunked = chunked.in_chunks(size)
+  assert chunked.chunk_size == chunk_sizes[-1] and whole.chunk_size is None
+  assert chunked.event_shapes == whole.event_shapes and chunked.num_hidden == whole.num_hidden
+  x = tf.constant(np.random.default_rng(1).normal(size=(7, 3)))
+  parts = whole.sample_prior(2, seed=1)
+  expected = whole.apply(parts, x)
+  seen, call = [], stateless.StatelessModel.__call__
+
+  def counted(model, values, x):
+    seen.append(x.shape[0])
+    return call(model, values, x)
+
+  monkeypatch.setattr(stateless.StatelessModel, '__call__', counted)
+  np.testing.assert_allclose(chunked.apply(parts, x), expected, rtol=0, atol=1e-12)
+  assert set(seen) == rows
 
 
 def test_a_draw_is_assigned_without_the_further_parts():

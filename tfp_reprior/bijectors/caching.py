@@ -1,6 +1,4 @@
-"""What a bijector of state parts remembers from one call to the next: next to nothing."""
-
-import tensorflow as tf
+"""What a bijector of state parts remembers from one call to the next: nothing."""
 
 
 class Uncached:
@@ -34,28 +32,3 @@ class Uncached:
 
   def clear(self):
     pass
-
-
-class Latest:
-  """The latest value of a function of tensors, for two calls in turn on the same ones in a graph.
-
-  Not in eager mode, where a second gradient tape would see no path from the inputs.
-  """
-
-  def __init__(self):
-    self._entry = None
-
-  def get(self, tensors, compute_fn):
-    """What `compute_fn()` returned in the call before this, if that was for the same tensors."""
-    graph = None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
-    entry, self._entry = self._entry, None
-    if entry is not None and entry[0] is graph and _are_same(entry[1], tensors):
-      return entry[2]
-    value = compute_fn()
-    if graph is not None:
-      self._entry = graph, tensors, value
-    return value
-
-
-def _are_same(tensors, others):
-  return all(a is b for a, b in zip(tensors, others, strict=True))

@@ -100,10 +100,11 @@ class CollapsedPosterior:
     """`log p(y | hidden) + V(hidden) = -n k / 2 * log(2 pi)`, as a Python float."""
     return -self.posterior.y.shape.num_elements() / 2 * math.log(2 * math.pi)
 
-  def log_likelihood_fn(self, *hidden_parts):
+  def log_likelihood_fn(self, *hidden_parts, inverse_temperature=1.0):
     """`-V(hidden)`: the likelihood with respect to the prior N(0, I) of phi, `[*chains]`.
 
-    Takes the hidden parts, or all parts of phi: it does not depend on the readout.
+    Takes the hidden parts, or all parts of phi: it does not depend on the readout. With an
+    `inverse_temperature` that power of it.
     """
     if len(hidden_parts) == len(self._split.event_shapes):
       hidden_parts = hidden_parts[: self._split.num_hidden]
@@ -119,7 +120,7 @@ class CollapsedPosterior:
     # The determinant of K / s2 becomes that of K.
     log_noise_scale = self._cast(self.posterior.likelihood_given(hidden_parts).log_noise_scale)
     shift = self.posterior.y.shape.num_elements() * log_noise_scale
-    return tf.cast(log_likelihood - shift, self._split.dtype)
+    return inverse_temperature * tf.cast(log_likelihood - shift, self._split.dtype)
 
   def target_log_prob_fn(self, *phi_parts):
     """`log N(phi; 0, I) + prior_entropy - V(hidden)`: `[*chains]`."""

@@ -15,7 +15,7 @@ class ComposedPosterior:
   theta                    = posterior.reprior(regularizer).forward(phi)
   ```
 
-  exactly, constants included. What `tfp.mcmc.TransformedTransitionKernel` computes in two network
+  exactly, constants included. What `tfp.mcmc.TransformedTransitionKernel` computes in three network
   evaluations is done here in one, with a closed-form gradient of map and log-determinant instead
   of back-propagation through the Cholesky factor. `CollapsedPosterior` is cheaper still, for
   Gaussian noise with the regularizer at its variance.
@@ -52,12 +52,15 @@ class ComposedPosterior:
     """Log of the density in phi, up to the constant of `Posterior.log_prior`: `[*chains]`."""
     return self.posterior.log_prior(*phi_parts) + self.log_likelihood_fn(*phi_parts)
 
-  def log_likelihood_fn(self, *phi_parts):
+  def log_likelihood_fn(self, *phi_parts, inverse_temperature=1.0):
     """Log of the density with respect to N(0, I): `[*chains]`.
 
     ```none
     log_likelihood(theta) + k * log|det(S)| - 1/2 sum(theta_out**2 - phi_out**2)
     ```
+
+    With an `inverse_temperature`, which the first term is multiplied by, it is that of the prior of
+    theta times a power of the likelihood. A power of the whole would be no density.
     """
     posterior, split = self.posterior, self.posterior.split
     phi_parts = split.check_parts(phi_parts)
@@ -71,7 +74,7 @@ class ComposedPosterior:
     likelihood = posterior.likelihood_given(hidden)
     log_likelihood = likelihood.log_prob(tf.matmul(psi, theta_out), posterior.y)
     change = tf.reduce_sum((theta_out - phi_out) * (theta_out + phi_out), axis=[-2, -1])
-    return log_likelihood + split.num_outputs * log_det - 0.5 * change
+    return inverse_temperature * log_likelihood + split.num_outputs * log_det - 0.5 * change
 
   def __repr__(self):
     return (

@@ -29,13 +29,14 @@ class ReadoutReprior(tfp.bijectors.Bijector):
   is the identity. With `lam` the variance of Gaussian noise, phi_out is exactly N(0, I) and
   independent of the hidden parts under the posterior.
 
-  Cost in a chain: features and factor are shared by `forward` and `forward_log_det_jacobian` if
-  these are called one after the other on the same tensors in a graph. A step of
-  `tfp.mcmc.TransformedTransitionKernel` evaluates them once for each gradient and once more to
-  transform the new state: twice for a kernel with one gradient a step.
+  Cost in a chain: `forward` and `forward_log_det_jacobian` each evaluate features and factor, and
+  share nothing. A step of `tfp.mcmc.TransformedTransitionKernel` evaluates them twice for each
+  gradient and once more to transform the new state: three times for a kernel with one gradient a
+  step. `tfp_reprior.ComposedPosterior` and `tfp_reprior.CollapsedPosterior` are densities in phi
+  that evaluate them once for each gradient.
 
-  The bijector does not use the cache of TFP, so `inverse(forward(x))` is computed, and gradients
-  flow through it.
+  The bijector keeps nothing from one call to the next, and does not use the cache of TFP. So
+  `inverse(forward(x))` is computed, and every gradient tape sees all of it.
 
   Args:
     features_fn: Callable, `features_fn(*hidden_parts) -> psi` `[*chains, n, d]`. If there is a
@@ -108,7 +109,6 @@ class ReadoutReprior(tfp.bijectors.Bijector):
       self._space = checks.one_of('space', space, factorization.SPACES)
       self._has_bias = event_ndims[-1] == 1
       self._num_hidden = len(event_ndims) - 1 - self._has_bias
-      self._latest = caching.Latest()
       super().__init__(
         forward_min_event_ndims=event_ndims,
         dtype=targets.dtype,
@@ -172,10 +172,7 @@ class ReadoutReprior(tfp.bijectors.Bijector):
     return [*hidden, *parts_lib.unstack_readout(readout, self._has_bias)]
 
   def _factorize(self, hidden):
-    """Features and factor, computed once for two calls in turn on the same tensors in a graph."""
-    return self._latest.get(hidden, lambda: self._compute_factor(hidden))
-
-  def _compute_factor(self, hidden):
+    """Features and factor, computed anew in each call: a gradient tape must see all of it."""
     psi = tf.convert_to_tensor(self._features_fn(*hidden))
     self._check_features(psi)
     if self.validate_args:

@@ -133,7 +133,6 @@ class LinearizedReprior(tfp.bijectors.Bijector):
         step_size = tf.convert_to_tensor(checks.positive('step_size', step_size), dtype)
         self._step_fn = steps.GradientDescent(split, x, y, step_size)
       self._series = _choose_series(log_det, method, split)
-      self._latest = caching.Latest()
       super().__init__(
         forward_min_event_ndims=self._event_ndims,
         dtype=dtype,
@@ -170,16 +169,11 @@ class LinearizedReprior(tfp.bijectors.Bijector):
     return -self._forward_log_det_jacobian(self._inverse(y))
 
   def _steps(self, parts):
-    """The steps from `parts`, computed once for two calls in turn on the same tensors."""
-    parts = [tf.convert_to_tensor(p) for p in parts]
-
-    def compute():
-      result = [self._step_fn(parts)]
-      for _ in range(self._num_iterations - 1):
-        result.append(self._step_fn(result[-1].end))
-      return result
-
-    return self._latest.get(parts, compute)
+    """The steps from `parts`, computed anew in each call: a gradient tape must see all of them."""
+    result = [self._step_fn([tf.convert_to_tensor(p) for p in parts])]
+    for _ in range(self._num_iterations - 1):
+      result.append(self._step_fn(result[-1].end))
+    return result
 
   def _step_log_det(self, step):
     if self._series is None:

@@ -40,7 +40,7 @@ def apply(fn, values, x, size):
   Args:
     fn: Function of a list of tensors and of rows `[m, ...]`; returns `[*chains, m, d]`.
     values: List of tensors.
-    x: Tensor `[n, ...]`.
+    x: Tensor or array `[n, ...]`.
     size: Positive integer, the number of rows in a chunk; None for all.
 
   Returns:
@@ -49,6 +49,7 @@ def apply(fn, values, x, size):
   n = x.shape[0]
   if size is None or n is None or size >= n:
     return fn(values, x)
+  x = tf.convert_to_tensor(x)
   num_whole = n // size
 
   @tf.custom_gradient

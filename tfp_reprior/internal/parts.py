@@ -30,6 +30,15 @@ def sum_events(part, chain_ndims):
   return tf.reduce_sum(part, axis=list(range(chain_ndims, part.shape.rank)))
 
 
+def add_up(values):
+  """Adds up a list of tensors of one shape, in their order.
+
+  A chain of additions would not do: TensorFlow makes it one operation, which begins with whatever
+  buffer happens to be free, and so rounds in one way or another from run to run.
+  """
+  return tf.reduce_sum(tf.stack(values), axis=0)
+
+
 def sum_slabs(part, chain_ndims):
   """Sums a part over some of its elements, each chain apart: the first half of `sum_events`.
 

@@ -32,6 +32,10 @@ class ExtendedSplit(readout_split.ReadoutSplit):
     """The `ReadoutSplit` of the weights alone."""
     return self._weights
 
+  def in_chunks(self, chunk_size):
+    # Of the split that embeds: a copy of this one alone would go on with the chunks of that.
+    return type(self)(self._weights.in_chunks(chunk_size), self._further_shapes)
+
   def embed(self, hidden_parts, x):
     hidden_parts = self.check_parts(hidden_parts, hidden=True)
     return self._weights.embed(hidden_parts[: self._weights.num_hidden], x)
