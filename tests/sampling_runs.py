@@ -17,7 +17,7 @@ SETTINGS = dict(
   num_chains=2,
   num_results=12,
   thinning=2,
-  num_burnin_steps=4,
+  num_burnin_steps=2,
   step_size=0.4,
   num_projections=3,
   num_kept_draws=4,
@@ -84,7 +84,7 @@ def reference(num_results=12):
 def assert_same(result, expected):
   """Checks that two results agree bit for bit, kept draws as far as both have them."""
   assert result.is_complete
-  for name in ('trace', 'burnin_trace'):
+  for name in ('trace', 'warmup_trace'):
     actual, wanted = getattr(result, name), getattr(expected, name)
     assert set(actual) == set(wanted)
     for key in wanted:

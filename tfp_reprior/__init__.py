@@ -29,6 +29,7 @@ _NAMES = {
   'ReadoutReprior': 'bijectors',
   'load_result': 'sampling',
   'sample_posterior': 'sampling',
+  'warm_up': 'sampling',
 }
 
 __all__ = ['__version__', *_NAMES, *_ROOMS]

@@ -226,21 +226,23 @@ class Categorical(_Surrogate):
 
   def check_targets(self, y, num_outputs, dtype):
     """Labels `[n]`, integers from 0 to `k - 1`."""
-    y = np.asarray(y)
-    if y.ndim != 1 or not np.issubdtype(y.dtype, np.integer):
+    y = y if tf.is_tensor(y) else np.asarray(y)
+    source = tf.as_dtype(y.dtype)
+    if len(y.shape) != 1 or not source.is_integer:
       raise ValueError(
         '`y` must be a vector of integer labels. Received: y of dtype '
-        f'{y.dtype} and shape {y.shape}'
+        f'{source.name} and shape {tuple(y.shape)}'
       )
     if num_outputs < 2:
       raise ValueError(f'Classes need two outputs or more. Received: a model with {num_outputs}')
-    bad = np.flatnonzero((y < 0) | (y >= num_outputs))
+    known = checks.static_value(y)
+    bad = [] if known is None else np.flatnonzero((known < 0) | (known >= num_outputs))
     if len(bad):
       raise ValueError(
-        f'`y` must hold labels from 0 to {num_outputs - 1}. Received: y[{bad[0]}]={y[bad[0]]}, and '
-        f'{len(bad)} such labels in all'
+        f'`y` must hold labels from 0 to {num_outputs - 1}. Received: y[{bad[0]}]={known[bad[0]]}, '
+        f'and {len(bad)} such labels in all'
       )
-    return tf.constant(y, tf.int32)
+    return tf.cast(y, tf.int32)
 
   def mean(self, outputs):
     """The probabilities of the classes, `softmax(outputs)`."""
@@ -274,11 +276,12 @@ class Bernoulli(_Surrogate):
 
   def check_targets(self, y, num_outputs, dtype):
     """Targets `[n, k]` (`[n]` for one output), each 0 or 1."""
-    y = np.asarray(y)
-    if not np.all((y == 0) | (y == 1)):
-      bad = y[(y != 0) & (y != 1)][0]
+    y = y if tf.is_tensor(y) else np.asarray(y)
+    known = checks.static_value(y)
+    if known is not None and not np.all((known == 0) | (known == 1)):
+      bad = known[(known != 0) & (known != 1)][0]
       raise ValueError(f'`y` must hold zeros and ones. Received: an entry {bad!r}')
-    return _matrix(tf.constant(y, dtype), num_outputs, 'a row of {} zeros or ones for each input')
+    return _matrix(tf.cast(y, dtype), num_outputs, 'a row of {} zeros or ones for each input')
 
   def mean(self, outputs):
     """The probabilities of one, `sigmoid(outputs)`."""

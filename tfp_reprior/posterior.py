@@ -89,17 +89,17 @@ class Posterior:
     """`log N(parts; 0, I) + prior_entropy`: `[*chains]`."""
     parts = self.split.check_parts(parts)
     chain_ndims = parts[0].shape.rank - self.split.event_ndims[0]
-    return sum(_centered_log_normal(p, chain_ndims) for p in parts)
+    return parts_lib.add_up([_centered_log_normal(p, chain_ndims) for p in parts])
 
   @property
   def log_likelihood_fn(self):
     """`log_likelihood` by the name that it has in the repriorised densities."""
     return self.log_likelihood
 
-  def log_likelihood(self, *parts):
-    """Log-density of the targets given all parts: `[*chains]`."""
+  def log_likelihood(self, *parts, inverse_temperature=1.0):
+    """Log-density of the targets given all parts, times `inverse_temperature`: `[*chains]`."""
     outputs = self.split.apply(parts, self.x)
-    return self.likelihood_given(parts).log_prob(outputs, self.y)
+    return inverse_temperature * self.likelihood_given(parts).log_prob(outputs, self.y)
 
   def likelihood_given(self, parts):
     """The likelihood given its own parts, for which all parts or the hidden ones are taken."""

@@ -211,11 +211,31 @@ def test_parts_that_the_likelihood_does_not_touch_are_drawn_anew(chains):
     np.testing.assert_array_equal(a, b)
 
 
+def test_parts_that_the_likelihood_does_not_touch_are_standard_normal_after_a_step():
+  # Wherever they were. False-alarm rate 1e-6.
+  kernel = tfr.mcmc.RotationLangevin(lambda x, y: -(x**4), 0.3, 0.2)
+  state = [
+    tf.constant(np.random.default_rng(1).normal(size=NUM_CHAINS)),
+    tf.constant(np.full(NUM_CHAINS, 3.0)),
+  ]
+  (_, y), results = kernel.one_step(state, kernel.bootstrap_results(state), seed=[1, 2])
+  assert 0 < np.mean(~results.is_accepted.numpy()), 'also where the rest is rejected'
+  assert stats.cdf_p_value(y, scipy.stats.norm.cdf) > stats.FALSE_ALARM
+  rejected = y.numpy()[~results.is_accepted.numpy()]
+  assert stats.cdf_p_value(rejected, scipy.stats.norm.cdf) > stats.FALSE_ALARM
+  assert stats.cdf_p_value(0.9 * y + 0.1 * state[1], scipy.stats.norm.cdf) < stats.FALSE_ALARM
+
+
 @pytest.mark.parametrize('name', ['rotation', 'crank-nicolson'])
 def test_contract_of_tfp(name):
   kernel = _kernels(_log_likelihood)[name]
-  copy = type(kernel)(**kernel.parameters)
-  assert copy.parameters == kernel.parameters and kernel.is_calibrated
+  assert kernel.is_calibrated
+  state = _state((4,))
+  expected, _ = kernel.one_step(state, kernel.bootstrap_results(state), seed=[1, 2])
+  for copy in (type(kernel)(**kernel.parameters), kernel.copy()):
+    actual, _ = copy.one_step(state, copy.bootstrap_results(state), seed=[1, 2])
+    for a, b in zip(actual, expected, strict=True):
+      np.testing.assert_array_equal(a, b)
   adaptive = tfp.mcmc.DualAveragingStepSizeAdaptation(
     kernel.copy(step_size=0.3), num_adaptation_steps=300, target_accept_prob=0.8
   )

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import scipy.stats
 import statistics_lib as stats
+import tensorflow as tf
 import tensorflow_probability as tfp
 import toys
 
@@ -126,6 +127,20 @@ def test_states_and_parts_are_inverse_and_only_the_noise_differs():
     assert i == 2 or a is b
 
 
+def test_in_a_graph_the_guess_is_that_of_the_targets_when_it_runs():
+  tiny = toys.tiny_posterior(noise_scale=tfd.LogNormal(LOC, SCALE))
+
+  def numbers(y):
+    posterior = tfr.Posterior(tiny.split, tiny.x, y, likelihood=tiny.likelihood)
+    coordinate = noise_coordinate.NoiseCoordinate(posterior)
+    return coordinate.mean, coordinate.stddev
+
+  graph_numbers = tf.function(numbers, autograph=False)
+  for scale in (0.1, 1.0):
+    y = scale * tiny.y
+    np.testing.assert_allclose(graph_numbers(y), numbers(y), rtol=1e-12)
+
+
 @pytest.mark.parametrize('density_class', [tfr.CollapsedPosterior, tfr.ComposedPosterior])
 def test_the_standardized_density_is_the_same_up_to_a_constant(density_class):
   posterior = toys.tiny_posterior(noise_scale=tfd.LogNormal(LOC, SCALE))
@@ -147,9 +162,7 @@ def test_every_sampler_starts_and_steps_with_unknown_noise():
   for name in ('rotation', 'uncalibrated_langevin', 'standard', 'crank_nicolson'):
     sampler = tfr.mcmc.make_sampler(posterior, name)
     starts.append(sampler.theta_fn(sampler.start_fn(3, seed=1)))
-    # Step sizes of each chain, as tuning tries them.
-    step_sizes = [np.full([3] + [1] * ndims, 0.05) for ndims in posterior.split.event_ndims]
-    kernel = sampler.kernel_fn(step_sizes, 0.1)
+    kernel = sampler.kernel_fn(0.05, 0.1)
     state = sampler.start_fn(3, seed=1)
     results = kernel.bootstrap_results(state)
     state, _ = kernel.one_step(state, results, seed=(1, 2))
@@ -157,14 +170,6 @@ def test_every_sampler_starts_and_steps_with_unknown_noise():
     assert [p.shape for p in theta] == [(3, *s) for s in posterior.split.event_shapes]
     assert all(np.all(np.isfinite(p)) for p in theta)
     np.testing.assert_allclose(starts[-1][2], starts[0][2], atol=1e-12)
-
-
-@pytest.mark.slow
-def test_tuning_runs_with_unknown_noise():
-  posterior = toys.tiny_posterior(noise_scale=tfd.LogNormal(LOC, SCALE))
-  sampler = tfr.mcmc.make_sampler(posterior)
-  tuning = tfr.mcmc.tune(posterior, sampler, num_steps=20, num_chains=2, seed=1, progress=False)
-  assert tuning.step_size > 0
 
 
 def test_with_more_features_than_data_the_guess_is_that_of_their_covariance():

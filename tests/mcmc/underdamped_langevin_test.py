@@ -162,7 +162,7 @@ def test_single_tensor_states(num_chains):
     trace_fn=lambda _, results: results.is_accepted,
     seed=1,
   )
-  assert draws.shape == [4, *shape]
+  assert draws.shape == [4, *shape] and np.all(draws[-1] != 0)
   assert is_accepted.shape == [4, *shape[:-1]]
 
 
@@ -258,9 +258,15 @@ def test_fused_steps_equal_plain_ones(compilation_policy):
 
 @pytest.mark.parametrize('kernel_class', KERNELS)
 def test_parameters_rebuild_the_kernel(kernel_class):
-  kernel = kernel_class(_log_prob, 0.1, 0.2, num_leapfrog_steps=3, name='mine')
-  copy = kernel_class(**kernel.parameters)
-  assert copy.parameters == kernel.parameters
+  arguments = dict(step_size=0.1, damping=0.2, num_leapfrog_steps=3, name='mine')
+  kernel = kernel_class(_log_prob, **arguments)
+  assert {name: kernel.parameters[name] for name in arguments} == arguments
+  state = _state((4,))
+  expected, _ = kernel.one_step(state, kernel.bootstrap_results(state), seed=[1, 2])
+  for copy in (kernel_class(**kernel.parameters), kernel.copy()):
+    actual, _ = copy.one_step(state, copy.bootstrap_results(state), seed=[1, 2])
+    for a, b in zip(actual, expected, strict=True):
+      np.testing.assert_array_equal(a, b)
   assert kernel.copy(step_size=0.5).step_size == 0.5
   assert kernel.is_calibrated == (kernel_class is tfr.mcmc.UnderdampedLangevin)
 
@@ -290,15 +296,24 @@ def test_step_size_adaptation_reaches_its_target(adaptation):
   assert abs(np.mean(np.exp(np.minimum(0, log_accept_ratio))) - 0.8) < 0.05
 
 
-def test_step_size_adaptation_works_uncalibrated():
+@pytest.mark.parametrize('kernel_class', KERNELS)
+@pytest.mark.parametrize('step_size, target, factor', [(0.1, 0.5, 1.01), (0.9, 0.98, 1 / 1.01)])
+def test_step_size_adaptation_moves_towards_its_target(kernel_class, step_size, target, factor):
   kernel = tfp.mcmc.SimpleStepSizeAdaptation(
-    tfr.mcmc.UncalibratedUnderdampedLangevin(_log_prob, step_size=0.1, damping=0.5),
+    kernel_class(_log_prob, step_size=step_size, damping=0.5),
     num_adaptation_steps=100,
-    target_accept_prob=0.98,
+    target_accept_prob=target,
+    adaptation_rate=0.01,
   )
-  results = kernel.bootstrap_results(_state((16,)))
-  _, results = kernel.one_step(_state((16,)), results, seed=[1, 2])
-  assert results.new_step_size != 0.1
+  state = _state((16,))
+  results = kernel.bootstrap_results(state)
+  for i in range(1, 4):
+    state, results = kernel.one_step(state, results, seed=[1, i])
+    acceptance = np.mean(np.exp(np.minimum(0, results.inner_results.log_accept_ratio)))
+    assert (acceptance > target) == (factor > 1), 'the acceptance is on the side that is tested'
+    np.testing.assert_allclose(results.new_step_size, step_size * factor**i, rtol=1e-8)
+    used = results.inner_results.step_size
+    np.testing.assert_allclose(used, step_size * factor ** (i - 1), rtol=1e-8)
 
 
 def test_step_sizes_for_each_part():
@@ -311,16 +326,24 @@ def test_step_sizes_for_each_part():
 
 
 def test_thinning_and_reducers_of_tfp():
-  kernel = tfr.mcmc.UnderdampedLangevin(_log_prob, 0.3, 0.2)
-  thinned = tfp.experimental.mcmc.ThinningKernel(kernel, num_steps_to_skip=2)
-  draws = tfp.mcmc.sample_chain(5, _state((3,)), kernel=thinned, trace_fn=None, seed=1)
-  every = tfp.mcmc.sample_chain(15, _state((3,)), kernel=kernel, trace_fn=None, seed=1)
-  assert draws[0].shape == [5, 3, 3] and every[0].shape == [15, 3, 3]
-  reducer = tfp.experimental.mcmc.VarianceReducer()
+  # Without damping nothing is random after the first step but rejections, and steps so small are
+  # accepted: all ways give the same states.
+  kernel = tfr.mcmc.UnderdampedLangevin(_log_prob, 0.02, damping=0.0)
+  start = _state((3,))
+  start, results = kernel.one_step(start, kernel.bootstrap_results(start), seed=[1, 2])
+
+  def sample(num_results, kernel):
+    return tfp.mcmc.sample_chain(num_results, start, results, kernel, trace_fn=None, seed=1)
+
+  every = sample(15, kernel)
+  thinned = sample(5, tfp.experimental.mcmc.ThinningKernel(kernel, num_steps_to_skip=2))
   variance, _, _ = tfp.experimental.mcmc.sample_fold(
-    20, _state((3,)), kernel=kernel, reducer=reducer, seed=1
+    15, start, results, kernel, tfp.experimental.mcmc.VarianceReducer(), seed=1
   )
-  assert variance[0].shape == [3, 3] and np.all(variance[0] > 0)
+  for part, thinned_part, part_variance in zip(every, thinned, variance, strict=True):
+    np.testing.assert_allclose(thinned_part, part[2::3], atol=1e-12)
+    np.testing.assert_allclose(part_variance, np.var(part, axis=0), atol=1e-12)
+    assert np.all(part_variance > 1e-6)
 
 
 @pytest.mark.parametrize('jit_compile', [False, True])

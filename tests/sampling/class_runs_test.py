@@ -94,7 +94,7 @@ def test_the_summary_has_the_figures(kind, result):
   text = result.summary()
   assert f'likelihood={kind.capitalize()}(' in text
   assert f'test accuracy: {result.evaluate()["accuracy"]:.4g}' in text
-  assert 'test outputs' in text and 'rmse' not in text
+  assert 'outputs at x_test' in text and 'rmse' not in text
 
 
 @pytest.mark.parametrize('is_run_dir', [True, False])

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 import tfp_reprior as tfr
 from tfp_reprior.internal import random
-from tfp_reprior.mcmc import regularizers, runner
+from tfp_reprior.mcmc import runner
 
 
 @pytest.fixture(scope='module')
@@ -28,14 +28,17 @@ def _draws(result):
 
 
 def test_a_result_has_the_promised_shapes(result):
-  for name in ('acceptance', 'log_prob', 'energy'):
+  for name in ('acceptance', 'log_likelihood', 'log_prob', 'energy'):
     assert result.trace[name].shape == (12, 2)
-    assert result.burnin_trace[name].shape == (2, 2)
+    assert result.warmup_trace[name].shape == (2, 2)
   assert result.trace['theta'].shape == result.trace['f'].shape == (12, 2, 3)
-  assert set(result.burnin_trace) == {'acceptance', 'log_prob', 'energy'}
+  assert result.trace['hidden'].shape == (12, 2, 3)
+  assert result.trace['squared_norms'].shape == (12, 2, 2)
+  assert result.warmup_trace['steps'].tolist() == [1, 1]
+  np.testing.assert_allclose(result.warmup_trace['step_size'], 0.4, rtol=1e-6)
   assert (result.num_draws, result.num_chains, result.num_steps) == (12, 2, 24)
-  assert result.is_complete and result.tuning is None
-  assert set(result.seconds) == {'burn-in', 'sampling'}
+  assert result.is_complete and result.warmup is None
+  assert set(result.seconds) == {'warm-up', 'sampling'}
   shapes = result.posterior.split.event_shapes
   for parts in (result.draws[0], result.theta_moments.mean, result.theta_moments.variance):
     assert [p.shape for p in parts] == [(2, *shape) for shape in shapes]
@@ -47,10 +50,11 @@ def test_settings_say_what_was_run(result):
   expected = {
     'sampler': 'rotation',
     'step_size': 0.4,
-    'damping': 0.1,
+    'damping': 1 - np.exp(-2 * 0.4),
     'num_chains': 2,
     'num_results': 12,
-    'num_burnin_steps': 4,
+    'num_burnin_steps': 2,
+    'num_warmup_steps': 0,
     'thinning': 2,
     'num_data': 10,
     'noise_scale': 0.2,
@@ -90,7 +94,7 @@ def test_streaming_moments_are_those_of_all_draws(result):
 
 def test_traces_are_random_projections_of_weights_and_outputs(result):
   split = result.posterior.split
-  seed = random.split_seed(sampling_runs.SETTINGS['seed'], n=5)[4]
+  seed = random.split_seed(sampling_runs.SETTINGS['seed'], n=4)[3]
   parts = [tf.constant(p) for p in _draws(result)]
   project = tfr.diagnostics.RandomProjections(split.event_shapes, 3, seed)
   np.testing.assert_allclose(result.trace['theta'], project(parts), rtol=1e-4, atol=1e-5)
@@ -123,10 +127,13 @@ def test_test_moments_are_those_of_all_draws(result):
 
 def test_runs_without_burnin_and_test_inputs_have_none():
   result = sampling_runs.sample(x_test=None, num_burnin_steps=0, num_results=3, num_kept_draws=0)
-  assert result.burnin_trace == {} and set(result.trace) == {
+  assert result.warmup_trace == {} and set(result.trace) == {
     'acceptance',
     'energy',
+    'hidden',
+    'log_likelihood',
     'log_prob',
+    'squared_norms',
     'theta',
   }
   assert result.test_prediction is None and len(result.draws) == 0
@@ -147,8 +154,9 @@ def test_what_a_run_carries_does_not_grow(tmp_path):
       carry = sum(arrays[k].nbytes for k in arrays.files if k.startswith('carry/'))
       trace = sum(arrays[k].nbytes for k in arrays.files if k.startswith('sampling/'))
       num_draws = len(arrays['sampling/energy'])
-    # Of each draw: acceptance, log-density, energy and two times three projections, two chains.
-    assert trace == num_draws * 2 * (3 + 2 * 3) * 4
+    # Of each draw and chain: acceptance, log-likelihood, log-density, energy, two norms and three
+    # times three projections.
+    assert trace == num_draws * 2 * (4 + 2 + 3 * 3) * 4
     sizes.append(carry)
   assert len(sizes) == 3 and len(set(sizes)) == 1
 
@@ -160,9 +168,9 @@ def test_a_run_writes_events_for_tensorboard(tmp_path, result):
     for record in tf.data.TFRecordDataset(str(path)):
       event = tf.compat.v1.Event.FromString(record.numpy())
       last |= {v.tag: (event.step, float(tf.make_ndarray(v.tensor))) for v in event.summary.value}
-  assert {'burn-in/acceptance', 'sampling/acceptance'} < set(last)
+  assert {'warm-up/acceptance', 'sampling/acceptance'} < set(last)
   # The step is that of a chain; the value is the mean of a piece, the last one of three draws.
-  assert last['burn-in/log_prob'][0] == 4
+  assert last['warm-up/log_prob'][0] == 2
   expected = 24, pytest.approx(np.mean(result.trace['log_prob'][-3:]), rel=1e-5)
   assert last['sampling/log_prob'] == expected
 
@@ -175,53 +183,86 @@ def test_a_run_outside_the_main_thread_is_the_same(result):
   sampling_runs.assert_same(found[0], result)
 
 
-def test_steps_are_tuned_once_and_the_tuning_is_saved(tmp_path, monkeypatch):
-  settings = dict(
-    sampler='crank_nicolson', step_size=None, num_tuning_steps=8, num_results=3, run_dir=tmp_path
-  )
-  result = sampling_runs.sample(num_burnin_steps=0, **settings)
-  assert result.settings['step_size'] == result.tuning.step_size > 0
+WARMED = dict(step_size=None, num_warmup_steps=200, num_burnin_steps=0, num_results=3)
+
+
+def test_warm_up_is_made_once_and_saved(tmp_path, monkeypatch):
+  settings = dict(sampler='crank_nicolson', run_dir=tmp_path, **WARMED)
+  result = sampling_runs.sample(**settings)
+  assert result.settings['step_size'] == result.warmup.step_size > 0
   assert result.settings['damping'] is None
-  assert result.seconds['tuning'] > 0
+  assert result.settings['num_warmup_steps'] == result.warmup.num_gradients > 100
+  # The gradients that blocks begin with are in no transition.
+  num_steps = np.sum(result.warmup_trace['steps'])
+  assert num_steps == result.warmup.num_gradients - len(result.warmup.blocks)
   loaded = tfr.load_result(tmp_path)
-  assert loaded.tuning.table() == result.tuning.table()
-
-  def fail(*_):
-    pytest.fail('tuned again')
-
-  monkeypatch.setattr(runner, 'run_chains', fail)
-  again = sampling_runs.sample(num_burnin_steps=0, **settings)
+  assert loaded.warmup.table() == result.warmup.table()
+  seconds = result.seconds['warm-up']
+  monkeypatch.setattr(runner.Runner, 'advance', lambda *_: pytest.fail('a step was taken'))
+  again = sampling_runs.sample(**settings)
   sampling_runs.assert_same(again, result)
-  assert again.seconds['tuning'] == result.seconds['tuning']
+  assert again.seconds['warm-up'] == seconds > 0
+
+
+def test_a_run_goes_on_from_a_warm_up(tmp_path):
+  changes = {k: v for k, v in sampling_runs.SETTINGS.items() if k not in WARMED}
+  settings = dict(changes, **WARMED, run_dir=tmp_path)
+  found = tfr.warm_up(sampling_runs.make_model(), sampling_runs.X, sampling_runs.Y, **settings)
+  assert found.num_gradients > 100
+  numbers = []
+  advance = runner.Runner.advance
+
+  def count(self, carry, first, num_draws):
+    numbers.append(num_draws)
+    return advance(self, carry, first, num_draws)
+
+  with pytest.MonkeyPatch.context() as patch:
+    patch.setattr(runner.Runner, 'advance', count)
+    result = sampling_runs.sample(**settings)
+  assert sum(numbers) == 3, 'nothing was made again'
+  assert result.warmup.table() == found.table()
+  expected = sampling_runs.sample(**{**settings, 'run_dir': None})
+  sampling_runs.assert_same(result, expected)
+
+
+def test_warm_up_finds_a_step_size_and_takes_none():
+  with pytest.raises(ValueError, match='leave it out. Received: step_size=0.4'):
+    tfr.warm_up(sampling_runs.make_model(), sampling_runs.X, sampling_runs.Y, step_size=0.4)
 
 
 def test_draws_are_whole_transitions_apart():
   result = sampling_runs.sample(num_integrator_steps=4, thinning=7, num_burnin_steps=7)
   assert result.settings['num_integrator_steps'] == 4
-  assert result.settings['thinning'] == 8 and result.settings['num_burnin_steps'] == 8
+  assert result.settings['thinning'] == 8
+  assert result.settings['num_burnin_steps'] == 7
+  assert result.warmup_trace['steps'].tolist() == [4, 4], 'whole transitions'
   assert result.num_draws == 12 and result.num_steps == 96
   single = sampling_runs.sample(thinning=8)
   assert not np.allclose(single.trace['theta'], result.trace['theta'])
 
 
-def test_a_tuned_regularizer_is_that_of_the_run(monkeypatch):
-  trial = tfr.mcmc.Trial(0.3, 0.2, 2, 0.9, 0.1, True)
-  tuning = tfr.mcmc.Tuning(0.3, 0.2, 2, [trial])
-  asked = []
+def test_a_tuned_regularizer_is_the_one_that_mixes_fastest(tmp_path):
+  changes = dict(WARMED, num_warmup_steps=600, num_chains=4)
+  tuned = sampling_runs.sample(regularizer='tuned', run_dir=tmp_path, **changes)
+  sizes = {}
+  for regularizer in ('noise', 'n*noise', np.inf):
+    fixed = sampling_runs.sample(regularizer=regularizer, **changes)
+    sizes[regularizer] = fixed.warmup.ess_per_gradient
+    if tuned.settings['regularizer'] == regularizer:
+      sampling_runs.assert_same(tuned, fixed)
+  assert tuned.settings['regularizer'] == max(sizes, key=sizes.get)
+  assert len(set(sizes.values())) == 3
+  again = sampling_runs.sample(regularizer='tuned', run_dir=tmp_path, **changes)
+  sampling_runs.assert_same(again, tuned)
 
-  def pretend(posterior, sampler, **settings):
-    asked.append((sampler, settings['over_dispersion'], settings['num_steps']))
-    return 'n*noise', {'noise': None, 'n*noise': tuning}
 
-  monkeypatch.setattr(regularizers, 'tune_regularizer', pretend)
-  changes = dict(step_size=None, regularizer='tuned', num_tuning_steps=9, over_dispersion=2.0)
-  result = sampling_runs.sample(**changes)
-  assert asked == [('auto', 2.0, 9)]
-  assert result.tuning == tuning
-  assert result.settings['regularizer'] == 'n*noise'
-  changes = dict(step_size=0.3, damping=0.2, num_integrator_steps=2, over_dispersion=2.0)
-  fixed = sampling_runs.sample(regularizer='n*noise', **changes)
-  np.testing.assert_array_equal(result.trace['theta'], fixed.trace['theta'])
+def test_a_run_that_is_not_good_warns_and_a_frozen_one_fails():
+  with pytest.warns(tfr.diagnostics.SamplingWarning, match='effective samples'):
+    short = sampling_runs.sample()
+  assert short.verdict.level == 'unsure'
+  with pytest.warns(tfr.diagnostics.SamplingWarning, match='Sampling failed.*never moved'):
+    frozen = sampling_runs.sample(sampler='standard', step_size=1.5)
+  assert frozen.verdict.level == 'failed' and 'never moved' in frozen.summary()
 
 
 def test_a_posterior_may_take_the_place_of_the_model(result):
@@ -253,11 +294,11 @@ def test_numbers_of_numpy_become_plain_ones():
   'changes, error, message',
   [
     (dict(step_sise=0.1), TypeError, r"unknown settings: \['step_sise'\]"),
-    (dict(damping=0.3, step_size=None), ValueError, '`damping` needs a `step_size` beside it'),
     (dict(damping=1.3), ValueError, r'`damping` must lie in \[0, 1\]. Received: damping=1.3'),
     (dict(step_size=0.0), ValueError, '`step_size` must be positive. Received: step_size=0.0'),
     (dict(over_dispersion=-1.0), ValueError, '`over_dispersion` must be positive'),
-    (dict(max_tuning_seconds=0), ValueError, '`max_tuning_seconds` must be positive'),
+    (dict(num_warmup_steps=500), ValueError, 'give one of the two. Received: num_warmup_steps=500'),
+    (dict(step_size=None, num_warmup_steps=50), ValueError, 'must be 100 or more.*=50'),
     (dict(num_results=0), ValueError, '`num_results` must be a positive integer.*num_results=0'),
     (dict(num_chains=1.5), ValueError, '`num_chains` must be a positive integer.*=1.5'),
     (dict(num_burnin_steps=-1), ValueError, '`num_burnin_steps` must be a positive integer'),

@@ -6,7 +6,7 @@ import tensorflow as tf
 import toys
 
 import tfp_reprior as tfr
-from tfp_reprior.sampling import moments, observations
+from tfp_reprior.sampling import moments, observations, warmup
 
 SAMPLERS = ('rotation', 'crank_nicolson', 'langevin', 'standard')
 
@@ -52,7 +52,9 @@ def observed(request, posterior, x_test):
   """A sampler, its observer, and the states and results of two steps of three chains."""
   sampler = tfr.mcmc.make_sampler(posterior, request.param)
   observer = observations.Observer(sampler, x_test, num_projections=5, seed=3)
-  kernel = sampler.kernel_fn(0.3, 0.5)
+  kernel = warmup.sampling_kernel(
+    sampler, {'step_size': 0.3, 'damping': 0.5, 'num_integrator_steps': 1}
+  )
   state = sampler.start_fn(3, seed=1)
   results = kernel.bootstrap_results(state)
   steps = []
@@ -66,7 +68,7 @@ def test_log_prob_and_energy_are_those_of_state_and_momentum(observed, posterior
   sampler, observer, steps = observed
   gaps = []
   for state, results in steps:
-    trace, _ = observer.burnin(state, results, ())
+    trace, _ = observer.draw(state, results, observer.empty(3))
     theta = sampler.theta_fn(state)
     energy = -posterior.target_log_prob_fn(*theta).numpy()
     if sampler.name != 'standard':
@@ -76,7 +78,7 @@ def test_log_prob_and_energy_are_those_of_state_and_momentum(observed, posterior
         energy -= 0.5 * np.sum(part.numpy().reshape(3, -1) ** 2, axis=1)
     gaps.append(trace['log_prob'].numpy() + energy)
     if sampler.has_damping:
-      for part in results.momentum:
+      for part in results.inner_results.momentum:
         energy += 0.5 * np.sum(part.numpy().reshape(3, -1) ** 2, axis=1)
     gaps.append(trace['energy'].numpy() - energy)
   # Up to a constant, the same for all states.
@@ -140,7 +142,9 @@ def test_where_the_readout_cannot_be_integrated_out_outputs_are_counted(posterio
   other = tfr.Posterior(posterior.split, posterior.x, posterior.y, noise_scale=[0.2, 0.5])
   sampler = tfr.mcmc.make_sampler(other)
   observer = observations.Observer(sampler, x_test, 5, seed=3)
-  kernel = sampler.kernel_fn(0.3, 0.5)
+  kernel = warmup.sampling_kernel(
+    sampler, {'step_size': 0.3, 'damping': 0.5, 'num_integrator_steps': 1}
+  )
   summary, outputs = observer.empty(3), []
   for seed in (1, 2):
     state = sampler.start_fn(3, seed)

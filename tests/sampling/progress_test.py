@@ -35,12 +35,11 @@ def _traces(lengths):
   ]
 
 
-def test_scalars_for_tensorboard_can_be_read_back(tmp_path, monkeypatch):
-  monkeypatch.setattr(progress, '_SECONDS_BETWEEN_DIAGNOSTICS', -1.0)
+def test_scalars_for_tensorboard_can_be_read_back(tmp_path):
   traces = _traces([4, 6, 10])
   shown = progress.Progress('sampling', 60, is_shown=False, folder=tmp_path)
-  for i, trace in enumerate(traces):
-    shown.update(3 * len(trace['theta']), traces[: i + 1])
+  for trace in traces:
+    shown.update(3 * len(trace['theta']), trace)
   shown.close()
   scalars = _scalars(tmp_path)
   names = ('acceptance', 'log_prob', 'min ESS', 'max R-hat')
@@ -53,25 +52,27 @@ def test_scalars_for_tensorboard_can_be_read_back(tmp_path, monkeypatch):
     )
   # Of all draws so far, from eight on.
   draws = np.concatenate([t['theta'] for t in traces])
-  ess = np.sum(tfr.diagnostics.effective_sample_size(draws), axis=0)
+  running = tfr.diagnostics.RunningDiagnostics()
+  running.update(draws)
   assert sorted(scalars['sampling/min ESS']) == [30, 60]
-  assert scalars['sampling/min ESS'][60] == pytest.approx(np.min(ess), rel=1e-5)
-  r_hat = np.sqrt(np.max(tfr.diagnostics.r_hat_squared(draws)))
-  assert scalars['sampling/max R-hat'][60] == pytest.approx(r_hat, rel=1e-5)
+  expected = np.min(running.effective_sample_size())
+  assert scalars['sampling/min ESS'][60] == pytest.approx(expected, rel=1e-5)
+  assert scalars['sampling/max R-hat'][60] == pytest.approx(np.max(running.r_hat()), rel=1e-5)
 
 
 def test_the_bar_goes_on_from_what_was_done(capsys):
-  shown = progress.Progress('burn-in', 100, num_done=40)
-  shown.update(60, _traces([4]))
+  shown = progress.Progress('warm-up', 100, num_done=40)
+  shown.describe('settling')
+  shown.update(60, _traces([4])[0])
   shown.close()
   error = capsys.readouterr().err
-  assert 'burn-in' in error and '40/100' in error and '100/100' in error
+  assert 'warm-up (settling)' in error and '40/100' in error and '100/100' in error
   assert 'acceptance=' in error
 
 
 def test_a_hidden_bar_prints_nothing(capsys):
-  shown = progress.Progress('burn-in', 100, is_shown=False)
-  shown.update(60, _traces([4]))
+  shown = progress.Progress('warm-up', 100, is_shown=False)
+  shown.update(60, _traces([4])[0])
   shown.close()
   assert capsys.readouterr() == ('', '')
 

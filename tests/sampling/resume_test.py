@@ -1,6 +1,7 @@
 """Runs that are stopped, in every way, and go on to the same numbers, bit for bit."""
 
 import contextlib
+import functools
 import itertools
 import os
 import pathlib
@@ -50,8 +51,12 @@ def _warnings(pattern):
   """
   with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter('always', UserWarning)
+    warnings.simplefilter('ignore', tfr.diagnostics.SamplingWarning)  # of runs as short as these
     yield caught
   assert caught and all(re.search(pattern, str(w.message)) for w in caught)
+
+
+WARMED = dict(step_size=None, num_warmup_steps=200, num_burnin_steps=0, num_results=6)
 
 
 class _Crash(Exception):
@@ -161,6 +166,25 @@ def test_a_finished_run_takes_no_more_steps(finished, reference):
     sampling_runs.assert_same(sampling_runs.sample(run_dir=finished), reference)
 
 
+@functools.cache
+def _warmed():
+  """A run that warms up, without a folder."""
+  return sampling_runs.sample(**WARMED)
+
+
+@pytest.mark.parametrize('number', [1, 3, 9, 14])
+def test_a_warm_up_that_crashed_goes_on_bit_for_bit(number, tmp_path):
+  settings = dict(WARMED, run_dir=tmp_path, checkpoint_seconds=ALWAYS)
+  with _after_update(number, _crash), pytest.raises(_Crash):
+    sampling_runs.sample(**settings)
+  with _after_update(number, _crash):  # and once more, further on
+    with contextlib.suppress(_Crash):
+      sampling_runs.sample(**settings)
+  resumed = sampling_runs.sample(**settings)
+  sampling_runs.assert_same(resumed, _warmed())
+  assert resumed.warmup.table() == _warmed().warmup.table()
+
+
 def test_more_results_go_on_with_a_finished_run(tmp_path, reference):
   short = sampling_runs.sample(run_dir=tmp_path, num_results=5)
   assert short.is_complete and short.num_draws == 5
@@ -175,7 +199,7 @@ def test_more_results_do_not_change_burnin_or_keep_draws_that_nobody_wants(tmp_p
   changes = dict(run_dir=tmp_path, num_burnin_steps=None, num_kept_draws=0)
   sampling_runs.sample(num_results=5, **changes)
   extended = sampling_runs.sample(num_results=12, **changes)
-  assert len(extended.burnin_trace['energy']) == 1  # a fifth of the first five
+  assert len(extended.warmup_trace['energy']) == 2  # a fifth of the first ten steps
   assert extended.settings['num_burnin_steps'] == 2
   assert extended.num_draws == 12 and len(extended.draws) == 0
 
@@ -188,7 +212,7 @@ def test_more_results_do_not_change_burnin_or_keep_draws_that_nobody_wants(tmp_p
     (dict(seed=7), 'seed was 1 and is 7'),
     (dict(thinning=3), 'thinning was 2 and is 3'),
     (dict(num_chains=3), 'num_chains was 2 and is 3'),
-    (dict(num_burnin_steps=6), 'num_burnin_steps was 4 and is 6'),
+    (dict(num_burnin_steps=6), 'num_burnin_steps was 2 and is 6'),
     (dict(sampler='langevin'), "sampler was 'rotation' and is 'langevin'"),
     (dict(noise_scale=0.3), 'noise_scale was 0.2 and is 0.3'),
     (dict(regularizer='n*noise'), "regularizer was 'noise' and is 'n\\*noise'"),

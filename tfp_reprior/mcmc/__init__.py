@@ -1,14 +1,12 @@
-"""Transition kernels for `tfp.mcmc`, and their tuning."""
+"""Transition kernels for `tfp.mcmc`, and samplers made of them."""
 
 from tfp_reprior.mcmc.crank_nicolson import CrankNicolsonResults, PreconditionedCrankNicolson
+from tfp_reprior.mcmc.jittered import Jittered, JitteredResults, KernelSettings
 from tfp_reprior.mcmc.langevin_kernel import LangevinResults
-from tfp_reprior.mcmc.pilots import Trial
-from tfp_reprior.mcmc.regularizers import tune_regularizer
 from tfp_reprior.mcmc.rotation_langevin import RotationLangevin, UncalibratedRotationLangevin
 from tfp_reprior.mcmc.samplers import Sampler, make_sampler
 from tfp_reprior.mcmc.split_chains import SplitChains
 from tfp_reprior.mcmc.split_data import SplitData
-from tfp_reprior.mcmc.tuning import Tuning, tune
 from tfp_reprior.mcmc.underdamped_langevin import (
   UncalibratedUnderdampedLangevin,
   UnderdampedLangevin,
@@ -16,18 +14,17 @@ from tfp_reprior.mcmc.underdamped_langevin import (
 
 __all__ = [
   'CrankNicolsonResults',
+  'Jittered',
+  'JitteredResults',
+  'KernelSettings',
   'LangevinResults',
   'PreconditionedCrankNicolson',
   'RotationLangevin',
   'Sampler',
   'SplitChains',
   'SplitData',
-  'Trial',
-  'Tuning',
   'UncalibratedRotationLangevin',
   'UncalibratedUnderdampedLangevin',
   'UnderdampedLangevin',
   'make_sampler',
-  'tune',
-  'tune_regularizer',
 ]

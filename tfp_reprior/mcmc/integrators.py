@@ -223,7 +223,7 @@ def _kick(momentum, forces, step_sizes, fraction):
 
 def _add(works, total):
   """Adds a list of `[*chains, ...]`, summed, to `total`, which is `[*chains]`."""
-  return total + sum(parts_lib.sum_events(w, total.shape.rank) for w in works)
+  return parts_lib.add_up([total, *(parts_lib.sum_events(w, total.shape.rank) for w in works)])
 
 
 leapfrog = Integrator(drift, keeps_momentum=True)

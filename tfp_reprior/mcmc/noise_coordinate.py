@@ -1,5 +1,7 @@
 """The coordinate of an unknown noise scale in which samplers move."""
 
+import functools
+
 import numpy as np
 import tensorflow as tf
 
@@ -35,11 +37,15 @@ class NoiseCoordinate:
 
   def __init__(self, posterior):
     self._index = posterior.split.num_hidden - 1
-    moments = [_noise_moments(posterior, seed) for seed in random.split_seed(0, _NUM_DRAWS)]
-    means, stddevs = np.transpose(moments)
-    # Rounded, so that the last bits of an eigenvalue do not change a chain.
-    self.stddev = float(f'{np.sqrt(np.mean(stddevs**2) + np.var(means)):.2g}')
-    self.mean = self.stddev * round(float(np.mean(means)) / self.stddev, 1)
+    seeds = random.split_seed(0, _NUM_DRAWS)
+    hidden_parts = [posterior.sample_prior(seed=s)[: self._index + 1] for s in seeds]
+    data = [posterior.y, *(posterior.features_fn(*parts) for parts in hidden_parts)]
+    guess = functools.partial(_guess, posterior.likelihood.noise_prior)
+    if tf.executing_eagerly():
+      self.mean, self.stddev = guess(*data)
+    else:  # the targets are known only when the graph runs
+      guesses = tf.py_function(guess, data, [posterior.split.dtype] * 2)
+      self.mean, self.stddev = (tf.ensure_shape(g, []) for g in guesses)
 
   def forward(self, state):
     """The parts for a state of the sampler, a list."""
@@ -67,24 +73,32 @@ class _StandardizedDensity:
   def target_log_prob_fn(self, *state):
     return self._density.target_log_prob_fn(*self._coordinate.forward(state))
 
-  def log_likelihood_fn(self, *state):
+  def log_likelihood_fn(self, *state, inverse_temperature=1.0):
     """With respect to N(0, 1) of v: what N(u; 0, 1) is beyond that counts as likelihood."""
     parts = self._coordinate.forward(state)
     u, v = parts[self._index], state[self._index]
-    return self._density.log_likelihood_fn(*parts) - 0.5 * (u - v) * (u + v)
+    likelihood = self._density.log_likelihood_fn(*parts, inverse_temperature=inverse_temperature)
+    return likelihood - 0.5 * (u - v) * (u + v)
 
 
-def _noise_moments(posterior, seed):
-  """Mean and standard deviation of u given the features of hidden weights from the prior."""
-  hidden = posterior.sample_prior(seed=seed)[: posterior.split.num_hidden]
-  psi = posterior.features_fn(*hidden).numpy().astype(np.float64)
-  y = posterior.y.numpy().astype(np.float64)
+def _guess(noise_prior, y, *features):
+  """Mean and standard deviation of u over the features of several networks, as floats."""
+  y = y.numpy().astype(np.float64)
+  moments = [_noise_moments(noise_prior, y, psi.numpy().astype(np.float64)) for psi in features]
+  means, stddevs = np.transpose(moments)
+  # Rounded, so that the last bits of an eigenvalue do not change a chain.
+  stddev = float(f'{np.sqrt(np.mean(stddevs**2) + np.var(means)):.2g}')
+  return stddev * round(float(np.mean(means)) / stddev, 1), stddev
+
+
+def _noise_moments(noise_prior, y, psi):
+  """Mean and standard deviation of u given features psi `[n, d]`."""
   values, squares = _spectrum(psi, y)
   k = y.shape[1]
   low, high = -_REACH, _REACH
   for _ in range(_NUM_ZOOMS):
     u = np.linspace(low, high, _GRID_SIZE)
-    variance = np.exp(2 * posterior.likelihood.noise_prior.log_scale(tf.constant(u)).numpy())
+    variance = np.exp(2 * noise_prior.log_scale(tf.constant(u)).numpy())
     spectrum = variance[:, np.newaxis] + values  # of K
     log_density = -0.5 * (u**2 + np.sum(squares / spectrum + k * np.log(spectrum), axis=1))
     weights = np.exp(log_density - np.max(log_density))

@@ -27,6 +27,13 @@ class Carry(NamedTuple):
   summary: Any = ()
 
 
+def innermost(results):
+  """The results of the kernel that others are wrapped around."""
+  while hasattr(results, 'inner_results'):
+    results = results.inner_results
+  return results
+
+
 class Runner:
   """Runs chains, tracing one state in `thinning`.
 
@@ -49,7 +56,7 @@ class Runner:
     self._thinning = thinning
     self._run_loop = run_loop or (lambda fn, *arguments: fn(*arguments))
     [self._seed] = random.split_seed(seed, n=1)
-    self._run = None
+    self._run = self._bootstrap = None
 
   @property
   def draws_per_call(self):
@@ -67,12 +74,18 @@ class Runner:
     fitting = 1 + int(num_draws * _SECONDS_PER_CALL / max(seconds, 1e-9))
     return min(2 * length, self.draws_per_call, fitting)
 
-  def start(self, state, summary=()):
-    """The `Carry` to begin with."""
-    bootstrap_results = self._kernel.bootstrap_results
-    if distribution.is_in_parts():  # strategies are slow outside of functions
-      bootstrap_results = tf.function(bootstrap_results, autograph=False)
-    return Carry(state, bootstrap_results(state), summary)
+  def start(self, state, summary=(), settings=None):
+    """The `Carry` to begin with; for a `Jittered` kernel with its settings, if given."""
+    if settings is None:
+      bootstrap, arguments = self._kernel.bootstrap_results, (state,)
+    else:
+      bootstrap, arguments = self._kernel.bootstrap_with, (state, settings)
+    if settings is not None or distribution.is_in_parts():
+      # Once for many starts; and strategies are slow outside of functions.
+      if self._bootstrap is None:
+        self._bootstrap = tf.function(bootstrap, autograph=False)
+      bootstrap = self._bootstrap
+    return Carry(state, bootstrap(*arguments), summary)
 
   def prepare(self, carry):
     """Traces what `advance` runs, once, so that it can be timed without."""
@@ -119,14 +132,15 @@ class Runner:
     return carry, {name: a.stack() for name, a in arrays.items()}
 
   def _draw(self, carry, number):
-    has_acceptance = hasattr(carry.results, 'log_accept_ratio')
-    zeros = tf.zeros_like(carry.results.log_accept_ratio) if has_acceptance else 0.0
+    before = innermost(carry.results)
+    has_acceptance = hasattr(before, 'log_accept_ratio')
+    zeros = tf.zeros_like(before.log_accept_ratio) if has_acceptance else 0.0
 
     def step(j, state, results, acceptance):
       seed = tf.random.fold_in(self._seed, number * self._thinning + j, alg='philox')
       state, results = self._kernel.one_step(state, results, seed=seed)
       if has_acceptance:
-        ratio = tf.exp(tf.minimum(results.log_accept_ratio, 0.0))
+        ratio = tf.exp(tf.minimum(innermost(results).log_accept_ratio, 0.0))
         acceptance += tf.where(tf.math.is_nan(ratio), zeros, ratio) / self._thinning
       return j + 1, state, results, acceptance
 

@@ -1,6 +1,7 @@
 """Samplers by name: a posterior, its coordinates and a kernel for them."""
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable
 
@@ -50,13 +51,16 @@ class Sampler:
     kernel_fn: Function of `step_size`, `damping` and `num_integrator_steps` (by default 1), the
       gradients of a transition; returns a `tfp.mcmc.TransitionKernel` over the coordinates of the
       sampler, which reports log-densities with respect to N(0, I) on the moving parts. A kernel
-      without momentum ignores the last two.
+      without momentum ignores the last two. For warm-up it also takes an `inverse_temperature`, the
+      power of the likelihood, and whether the kernel `is_calibrated`.
     start_fn: Function of a number of chains and a seed; returns states to start from.
     theta_fn: Function of a state; returns the weights, a list of parts.
     regularizer: That of its map: `'noise'`, `'n*noise'` or a float; infinity if it has none.
     num_moving_parts: The first parts of the state, those that the kernel moves step by step; it
       draws the others anew.
     has_damping: Whether the kernel has momentum.
+    is_calibrated: Whether the kernel accepts and rejects.
+    max_step_size: The largest step size that means something: pi / 2 for angles, else infinity.
     strategy: A `tf.distribute.Strategy`, if the work is split over its devices.
     collapsed: The `tfp_reprior.CollapsedPosterior` that it moves in, if it does.
     run_loop: Function of a function and its arguments, which calls it where a loop of steps has to
@@ -71,6 +75,8 @@ class Sampler:
   regularizer: object
   num_moving_parts: int
   has_damping: bool = True
+  is_calibrated: bool = True
+  max_step_size: float = math.inf
   strategy: object = None
   collapsed: object = None
   run_loop: Callable = _run_here
@@ -145,14 +151,23 @@ def make_sampler(posterior, name='auto', over_dispersion=1.0, regularizer=None, 
   if kind == 'rotation' and is_collapsed:
     num_moving_parts = posterior.split.num_hidden  # the likelihood does not depend on the others
 
-  def kernel_fn(step_size, damping=None, num_integrator_steps=1):
+  def kernel_fn(
+    step_size,
+    damping=None,
+    num_integrator_steps=1,
+    inverse_temperature=None,
+    is_calibrated=is_calibrated,
+  ):
+    log_likelihood_fn = density.log_likelihood_fn
+    if inverse_temperature is not None:
+      log_likelihood_fn = functools.partial(
+        log_likelihood_fn, inverse_temperature=inverse_temperature
+      )
     if kind == 'crank_nicolson':
-      return crank_nicolson.PreconditionedCrankNicolson(density.log_likelihood_fn, step_size)
-    # Lists have an entry for each part.
-    settings = [s[:num_moving_parts] if isinstance(s, list) else s for s in (step_size, damping)]
+      return crank_nicolson.PreconditionedCrankNicolson(log_likelihood_fn, step_size)
     kernel_class = _KERNELS[kind][is_calibrated]
     kwargs = {'leaves_prior_out': True} if kind == 'langevin' else {}
-    return kernel_class(density.log_likelihood_fn, *settings, num_integrator_steps, **kwargs)
+    return kernel_class(log_likelihood_fn, step_size, damping, num_integrator_steps, **kwargs)
 
   def start_fn(num_chains, seed):
     phi = [over_dispersion * p for p in posterior.sample_prior(num_chains, seed)]
@@ -178,6 +193,8 @@ def make_sampler(posterior, name='auto', over_dispersion=1.0, regularizer=None, 
     regularizer=regularizer if isinstance(regularizer, str) else float(regularizer),
     num_moving_parts=num_moving_parts,
     has_damping=kind != 'crank_nicolson',
+    is_calibrated=is_calibrated,
+    max_step_size=math.inf if kind == 'langevin' else math.pi / 2,
     strategy=strategy,
     collapsed=collapsed if is_collapsed else None,
     run_loop=run_on_replicas if takes_loops and is_collapsed else _run_here,

@@ -1,5 +1,7 @@
 """Chains on several devices."""
 
+import functools
+
 import tensorflow as tf
 import tensorflow_probability as tfp
 
@@ -47,9 +49,12 @@ class SplitChains:
     """As that of the density: `[*chains]`, at least one chain dimension."""
     return self._evaluate(self._density.target_log_prob_fn, parts)
 
-  def log_likelihood_fn(self, *parts):
+  def log_likelihood_fn(self, *parts, inverse_temperature=1.0):
     """As that of the density: `[*chains]`, at least one chain dimension."""
-    return self._evaluate(self._density.log_likelihood_fn, parts)
+    tempered = functools.partial(
+      self._density.log_likelihood_fn, inverse_temperature=inverse_temperature
+    )
+    return self._evaluate(tempered, parts)
 
   def _evaluate(self, log_prob_fn, parts):
     if parts[0].shape.rank == self._event_ndims[0]:

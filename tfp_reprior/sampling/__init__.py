@@ -8,17 +8,22 @@ from tfp_reprior.sampling.class_prediction import (
 from tfp_reprior.sampling.metrics import evaluate
 from tfp_reprior.sampling.prediction import Prediction
 from tfp_reprior.sampling.result import Result, load_result
-from tfp_reprior.sampling.runs import sample_posterior
+from tfp_reprior.sampling.runs import sample_posterior, warm_up
 from tfp_reprior.sampling.settings import Settings
+from tfp_reprior.sampling.warmup import Block, Warmup, WarmupError
 
 __all__ = [
   'BernoulliPrediction',
+  'Block',
   'CategoricalPrediction',
   'ClassPrediction',
   'Prediction',
   'Result',
   'Settings',
+  'Warmup',
+  'WarmupError',
   'evaluate',
   'load_result',
   'sample_posterior',
+  'warm_up',
 ]

@@ -1,4 +1,4 @@
-"""The driver: tunes, burns in and samples, in pieces that survive."""
+"""The driver: warms up and samples, in pieces that survive."""
 
 import contextlib
 import dataclasses
@@ -6,25 +6,25 @@ import json
 import math
 import pathlib
 import sys
-import time
-import warnings
 
 import numpy as np
-import tensorflow as tf
 
 from tfp_reprior.internal import checks, files, random
 from tfp_reprior.internal import workers as workers_lib
-from tfp_reprior.mcmc import regularizers, runner, samplers
-from tfp_reprior.mcmc import tuning as tuning_lib
-from tfp_reprior.sampling import checkpoints, identity, interrupts, moments, observations
+from tfp_reprior.mcmc import jittered, runner, samplers
+from tfp_reprior.sampling import checkpoints, identity, moments, observations, phases
 from tfp_reprior.sampling import draws as draws_lib
+from tfp_reprior.sampling import planner as planner_lib
 from tfp_reprior.sampling import position as position_lib
-from tfp_reprior.sampling import progress as progress_lib
 from tfp_reprior.sampling import result as result_lib
+from tfp_reprior.sampling import warmup as warmup_lib
 
 _MOST_KEPT = 100  # draws of each chain, unless asked for more
 _KEPT_BYTES = {'memory': 2**28, 'disk': 2**30}
-_DAMPING = 0.1  # where a step size is given without one
+_REGULARIZERS = ('noise', 'n*noise', math.inf)  # that `regularizer='tuned'` chooses from
+_NUM_WARMUP_PROJECTIONS = 32
+_MOST_WARMUP_INPUTS = 100
+_SHORT_THINNING = 4  # of warm-up, where transitions are single steps
 
 
 class Driver:
@@ -65,24 +65,35 @@ class Driver:
     self._checkpoint_seconds = checks.positive('checkpoint_seconds', checkpoint_seconds)
     self._strategy = strategy
     self._workers = workers_lib.Workers(strategy)
-    self._progress = progress and self._workers.is_chief
-    is_tuned = settings.regularizer == 'tuned'  # then `_tune` makes the sampler again
-    self._sampler = self._make_sampler('noise' if is_tuned else settings.regularizer)
-    self._seeds = dict(
-      zip(
-        ('tuning', 'start', 'burn-in', 'sampling', 'projections'),
-        random.split_seed(settings.seed, n=5),
-        strict=True,
-      )
+    self._progress = progress
+    is_tuned = settings.regularizer == 'tuned'  # then `_choose_regularizer` makes it again
+    regularizer = 'noise' if is_tuned else settings.regularizer
+    self._sampler = samplers.make_sampler(
+      posterior, settings.sampler, settings.over_dispersion, regularizer, strategy
     )
+    names = ('warm-up', 'start', 'sampling', 'projections')
+    self._seeds = dict(zip(names, random.split_seed(settings.seed, n=len(names)), strict=True))
     self._keep_every = self._choose_keep_every()
-    self._num_burnin_draws = settings.num_burnin_draws
-    self._store = None
+    self._budgets = {'warm-up': settings.warmup_budget, 'burn-in': settings.burnin_budget}
+    self._phases = phases.Phases(
+      self._workers, self._folder, self._checkpoint_seconds, self._progress
+    )
 
   def run(self, resume=True):
     """Runs, or goes on, to the end. Returns a `Result`."""
     with self._workers.watched(), self._held_folder():
-      return self._run(resume)
+      return self._sample(*self._warm_up(resume))
+
+  def warm_up(self, resume=True):
+    """Warms up, or goes on with it, and no more. Returns a `Warmup`."""
+    if self._settings.step_size is not None:
+      raise ValueError(
+        '`warm_up` finds a `step_size`: leave it out. Received: step_size='
+        f'{self._settings.step_size}'
+      )
+    with self._workers.watched(), self._held_folder():
+      position, warmup, _ = self._warm_up(resume)
+      return warmup._replace(state=[p.numpy() for p in position.state])
 
   @contextlib.contextmanager
   def _held_folder(self):
@@ -103,114 +114,161 @@ class Driver:
         ) from e
       yield
 
-  def _run(self, resume):
-    if self._folder is not None or self._workers.count > 1:
-      described = self._describe()
-    if self._folder is not None:
-      self._open_folder(described, resume)
-    tuning = self._tune()
-    chosen = self._kernel_settings(tuning)
-    kernel = self._sampler.kernel_fn(**chosen)
-    num_integrator_steps = chosen['num_integrator_steps']
-    thinning = max(1, round(self._settings.thinning / num_integrator_steps))
-    self._steps_per_draw = thinning * num_integrator_steps
+  def _warm_up(self, resume):
+    """Warms up, unless that is done already.
+
+    Returns:
+      position: The `Position` after it.
+      warmup: The `Warmup`, or None if a step size was given.
+      chosen: Dict of the settings of the kernel.
+    """
+    self._open_folder(resume)
+    if self._settings.regularizer == 'tuned':
+      position, warmup, chosen = self._choose_regularizer(resume)
+      self._phases.restore(position)
+      return position, warmup, chosen
+    settings, sampler = self._settings, self._sampler
+    thinning = 1 if sampler.is_calibrated and sampler.has_damping else _SHORT_THINNING
     observer = observations.Observer(
-      self._sampler, self._x_test, self._settings.num_projections, self._seeds['projections']
+      sampler,
+      (self._posterior.x if self._x_test is None else self._x_test)[:_MOST_WARMUP_INPUTS],
+      _NUM_WARMUP_PROJECTIONS,
+      self._seeds['projections'],
+      thinning,
     )
-    observe_fns = {'burn-in': observer.burnin, 'sampling': observer.draw}
-    runners = {
-      phase: runner.Runner(kernel, observe_fn, thinning, self._seeds[phase], self._sampler.run_loop)
-      for phase, observe_fn in observe_fns.items()
-    }
-    start = self._sampler.start_fn(self._settings.num_chains, self._seeds['start'])
+    phase_runner = runner.Runner(
+      warmup_lib.adaptive_kernel(sampler),
+      observer.warmup,
+      thinning,
+      self._seeds['warm-up'],
+      sampler.run_loop,
+    )
     position = position_lib.Position(
-      runners['burn-in'].start(start, observer.empty(self._settings.num_chains))
+      sampler.start_fn(settings.num_chains, self._seeds['start']), self._posterior.split.dtype
     )
-    draws = draws_lib.Draws(
-      None if self._folder is None else self._folder / 'draws', self._workers.is_chief
+    self._phases.restore(position)
+    num_done = int(np.sum(position.trace('warm-up').get('steps', 0)))
+    bar = self._phases.progress_bar('warm-up', sum(self._budgets.values()), num_done)
+    end = 0  # of the last block
+
+    def run_block(stage, block_settings, num_transitions):
+      nonlocal end
+      begin, end = end, end + -(-num_transitions // thinning)
+      tensors = jittered.as_tensors(block_settings, position.dtype)
+      if position.num_done['warm-up'] < end:
+        position.begin(
+          'warm-up',
+          lambda state: phase_runner.start(state, (), tensors),
+          is_new=position.num_done['warm-up'] == begin,
+        )
+        bar.describe(f'{stage}, step size {float(block_settings.step_size):.2g}')
+      steps = thinning * block_settings.num_integrator_steps
+      self._phases.run('warm-up', phase_runner, end, position, interrupt, bar, steps)
+      if position.num_done['warm-up'] < end:
+        raise KeyboardInterrupt('Sampling was interrupted before the first draw.')
+      trace = {name: v[begin:end] for name, v in position.trace('warm-up').items()}
+      return trace, float(trace['step_size'][-1])
+
+    with self._phases.interruptible(position) as interrupt, contextlib.closing(bar):
+      warmup = None
+      if settings.step_size is not None:
+        chosen = self._given_settings()
+      else:
+        planner = planner_lib.Planner(
+          sampler,
+          self._budgets['warm-up'],
+          run_block,
+          settings.damping,
+          settings.num_integrator_steps,
+          thinning,
+        )
+        warmup = planner.run()
+        names = ('step_size', 'damping', 'num_integrator_steps')
+        chosen = {name: getattr(warmup, name) for name in names}
+      if not sampler.has_damping:
+        chosen.update(damping=None, num_integrator_steps=1)
+      if self._budgets['burn-in']:
+        num_transitions = -(-self._budgets['burn-in'] // chosen['num_integrator_steps'])
+        run_block('burn-in', warmup_lib.as_settings(chosen), num_transitions)
+      if position.phase == 'warm-up' and position.carry is not None:  # not what was saved before
+        self._phases.save(position)
+    return position, warmup, chosen
+
+  def _choose_regularizer(self, resume):
+    """Warms up with each of several, and goes on with the fastest."""
+    drivers, warmed = {}, {}
+    for i, regularizer in enumerate(_REGULARIZERS):
+      folder = None if self._folder is None else self._folder / f'regularizer-{i}'
+      if folder is not None and self._workers.is_chief:
+        folder.mkdir(exist_ok=True)
+      drivers[regularizer] = driver = Driver(
+        self._posterior,
+        dataclasses.replace(self._settings, regularizer=regularizer),
+        self._x_test,
+        self._y_test,
+        folder,
+        self._checkpoint_seconds,
+        self._progress,
+        self._strategy,
+      )
+      warmed[regularizer] = driver._warm_up(resume)
+    # NaN, if the budget was too small to measure, counts as nothing.
+    best = max(_REGULARIZERS, key=lambda r: np.nan_to_num(warmed[r][1].ess_per_gradient))
+    self._sampler = drivers[best]._sampler
+    return warmed[best]
+
+  def _sample(self, position, warmup, chosen):
+    """Samples, from where warm-up ended. Returns a `Result`."""
+    settings = self._settings
+    observer = observations.Observer(
+      self._sampler, self._x_test, settings.num_projections, self._seeds['projections']
     )
-    saved = None if self._store is None else self._store.load_newest()
-    if saved is not None:
-      position.restore(saved)
+    thinning = max(1, round(settings.thinning / chosen['num_integrator_steps']))
+    steps_per_draw = thinning * chosen['num_integrator_steps']
+    phase_runner = runner.Runner(
+      warmup_lib.sampling_kernel(self._sampler, chosen),
+      observer.draw,
+      thinning,
+      self._seeds['sampling'],
+      self._sampler.run_loop,
+    )
+    # With new momenta: the results of warm-up have another structure.
+    position.begin(
+      'sampling',
+      lambda state: phase_runner.start(state, observer.empty(settings.num_chains)),
+      is_new=position.phase != 'sampling',
+    )
+    folder = None if self._folder is None else self._folder / 'draws'
+    draws = draws_lib.Draws(folder, self._workers.is_chief)
     draws.drop_from(position.num_done['sampling'])
-    if tuning is not None:
-      position.seconds.setdefault('tuning', self._tuning_seconds)
-    totals = {'burn-in': self._num_burnin_draws, 'sampling': self._settings.num_results}
-    with interrupts.Interrupts() as interrupt:
-      try:
-        for phase, total in totals.items():
-          self._run_phase(phase, runners[phase], total, position, draws, interrupt)
-      except tf.errors.OpError:  # of a worker that has gone, or of memory
-        self._save(position)
-        raise
+    num_done = position.num_done['sampling'] * steps_per_draw
+    bar = self._phases.progress_bar('sampling', settings.num_results * steps_per_draw, num_done)
+
+    def keep(number, state):
+      theta = [p.numpy() for p in self._sampler.theta_fn(state)]
+      self._phases.without_loss(lambda: draws.add(number, theta))
+
+    with self._phases.interruptible(position) as interrupt, contextlib.closing(bar):
+      self._phases.run(
+        'sampling',
+        phase_runner,
+        settings.num_results,
+        position,
+        interrupt,
+        bar,
+        steps_per_draw,
+        self._keep_every,
+        keep,
+      )
+      if position.num_done['sampling'] >= settings.num_results:
+        self._phases.save(position)
     if not position.num_done['sampling']:
       raise KeyboardInterrupt('Sampling was interrupted before the first draw.')
-    result = self._result(position, draws, tuning, chosen)
+    result = self._result(position, draws, warmup, chosen, steps_per_draw)
     if self._folder is not None and self._workers.is_chief:
-      self._without_loss(lambda: result.save(self._folder))
+      self._phases.without_loss(lambda: result.save(self._folder))
     self._workers.wait()  # for the files
     return result
-
-  def _run_phase(self, phase, phase_runner, total, position, draws, interrupt):
-    position.seconds.setdefault(phase, 0.0)
-    if position.num_done[phase] >= total:
-      return
-    piece, is_stopped = self._agree(1, phase, position, interrupt)
-    if is_stopped:
-      return
-    bar = progress_lib.Progress(
-      phase,
-      total * self._steps_per_draw,
-      position.num_done[phase] * self._steps_per_draw,
-      self._progress,
-      self._folder / 'tensorboard' if self._folder and self._workers.is_chief else None,
-    )
-    phase_runner.prepare(position.carry)  # which is not sampling, and takes seconds
-    saved_at = time.monotonic()
-    while position.num_done[phase] < total and not is_stopped:
-      done = position.num_done[phase]
-      to_kept = self._keep_every - done % self._keep_every if phase == 'sampling' else math.inf
-      now = int(min(piece, total - done, to_kept))
-      begin = time.monotonic()
-      position.carry, trace = phase_runner.advance(position.carry, done, now)
-      elapsed = time.monotonic() - begin
-      position.num_done[phase] = done + now
-      position.traces[phase].append(trace)
-      position.seconds[phase] += elapsed
-      piece = phase_runner.next_length(piece, now, elapsed)
-      if now == to_kept:
-        theta = [p.numpy() for p in self._sampler.theta_fn(position.carry.state)]
-        self._without_loss(lambda theta=theta, number=done + now - 1: draws.add(number, theta))
-      bar.update(now * self._steps_per_draw, position.traces[phase])
-      if time.monotonic() - saved_at > self._checkpoint_seconds:
-        self._save(position)
-        saved_at = time.monotonic()
-      piece, is_stopped = self._agree(piece, phase, position, interrupt)
-    bar.close()
-    self._save(position)
-
-  def _agree(self, piece, phase, position, interrupt):
-    """The number of draws to make next, and whether to stop: the same for all workers."""
-    names = ('acceptance', 'energy', 'log_prob')  # of the kernel: the rest follows from its state
-    self._workers.check_same(
-      'draws, from a `run_dir` that they share, on machines that are alike',
-      np.array(list(position.num_done.values())),
-      *(trace[name][-1] for trace in position.traces[phase][-1:] for name in names),
-    )
-    decisions = self._workers.gather([piece, interrupt.is_set])
-    return int(decisions[0, 0]), bool(np.any(decisions[:, 1]))
-
-  def _save(self, position):
-    if self._store is not None and self._workers.is_chief:
-      number = sum(position.num_done.values())
-      self._without_loss(lambda: self._store.save(number, position.to_arrays()))
-
-  def _without_loss(self, write_fn):
-    """Writes; if that fails, what was computed goes on."""
-    try:
-      write_fn()
-    except OSError as e:
-      warnings.warn(f'Could not write to {self._folder} ({e}); going on without.', stacklevel=2)
 
   def _describe(self):
     described = identity.describe(
@@ -219,7 +277,11 @@ class Driver:
     self._workers.check_same('data, model and settings', json.dumps(described).encode())
     return described
 
-  def _open_folder(self, described, resume):
+  def _open_folder(self, resume):
+    if self._folder is not None or self._workers.count > 1:
+      described = self._describe()
+    if self._folder is None:
+      return
     if self._workers.is_chief:
       self._claim_folder(described, resume)
     self._workers.wait()
@@ -230,8 +292,11 @@ class Driver:
         '`run_dir` must be a folder that all workers share. Received: '
         f'run_dir={str(self._folder)!r}, without the files of the chief'
       ) from e
-    self._keep_every, self._num_burnin_draws = decided['keep_every'], decided['num_burnin_draws']
-    self._store = checkpoints.CheckpointStore(self._folder / 'checkpoints', self._workers.is_chief)
+    self._keep_every = decided['keep_every']
+    self._budgets = {'warm-up': decided['warmup_budget'], 'burn-in': decided['burnin_budget']}
+    self._phases.store = checkpoints.CheckpointStore(
+      self._folder / 'checkpoints', self._workers.is_chief
+    )
 
   def _claim_folder(self, described, resume):
     """Makes the folder that of this run, or refuses it."""
@@ -256,62 +321,24 @@ class Driver:
       return sys.maxsize  # never reached, with more results neither
     return -(-self._settings.num_results // num_kept)
 
-  def _tune(self):
-    self._tuning_seconds = 0.0
-    if self._settings.step_size is not None:
-      return None
-    begin = time.monotonic()
-    how = dict(
-      num_steps=self._settings.num_tuning_steps,
-      num_integrator_steps=self._settings.num_integrator_steps,
-      max_seconds=self._settings.max_tuning_seconds,
-      seed=self._seeds['tuning'],
-      progress=self._progress,
-      path=None if self._folder is None else self._folder / 'tuning.json',
-    )
-    if self._settings.regularizer == 'tuned':
-      best, tunings = regularizers.tune_regularizer(
-        self._posterior,
-        self._settings.sampler,
-        over_dispersion=self._settings.over_dispersion,
-        strategy=self._strategy,
-        **how,
-      )
-      self._sampler, tuning = self._make_sampler(best), tunings[best]
-    else:
-      tuning = tuning_lib.tune(self._posterior, self._sampler, **how)
-    self._tuning_seconds = time.monotonic() - begin
-    return tuning
+  def _given_settings(self):
+    """The arguments of the kernel, if the step size was given."""
+    step_size, num_steps = self._settings.step_size, self._settings.num_integrator_steps or 1
+    damping = self._settings.damping
+    if damping is None:
+      damping = warmup_lib.default_damping(step_size, num_steps)
+    return {'step_size': step_size, 'damping': damping, 'num_integrator_steps': num_steps}
 
-  def _make_sampler(self, regularizer):
-    return samplers.make_sampler(
-      self._posterior,
-      self._settings.sampler,
-      self._settings.over_dispersion,
-      regularizer,
-      self._strategy,
-    )
-
-  def _kernel_settings(self, tuning):
-    """The arguments of the kernel: those of the tuning, or those asked for, by name."""
-    names = ('step_size', 'damping', 'num_integrator_steps')
-    source = self._settings if tuning is None else tuning
-    chosen = {name: getattr(source, name) for name in names}
-    if not self._sampler.has_damping:
-      chosen.update(damping=None, num_integrator_steps=1)
-    elif tuning is None:
-      chosen['damping'] = _DAMPING if chosen['damping'] is None else chosen['damping']
-      chosen['num_integrator_steps'] = chosen['num_integrator_steps'] or 1
-    return chosen
-
-  def _result(self, position, draws, tuning, chosen):
+  def _result(self, position, draws, warmup, chosen, steps_per_draw):
     settings = {
       **dataclasses.asdict(self._settings),
       **chosen,
       'sampler': self._sampler.name,
       'regularizer': self._sampler.regularizer,
-      'thinning': self._steps_per_draw,
-      'num_burnin_steps': self._num_burnin_draws * self._steps_per_draw,
+      'thinning': steps_per_draw,
+      'num_warmup_steps': 0 if warmup is None else warmup.num_gradients,
+      'num_burnin_steps': self._budgets['burn-in'],
+      'acceptance_bounds': list(warmup_lib.BOUNDS[warmup_lib.kind_of(self._sampler)]),
       **identity.facts(self._posterior),
     }
     summary = position.carry.summary
@@ -319,9 +346,9 @@ class Driver:
       self._posterior,
       settings,
       position.trace('sampling'),
-      position.trace('burn-in'),
+      position.trace('warm-up'),
       position.seconds,
-      tuning,
+      warmup,
       position.num_done['sampling'] >= self._settings.num_results,
       draws,
       moments.finish(summary.theta),

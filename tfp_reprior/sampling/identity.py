@@ -18,7 +18,7 @@ _FILE = 'settings.json'
 # What a later call may change without changing the draws before.
 _FREE = ('num_results', 'versions', 'num_replicas')
 # What the first call decides for all later ones.
-_DECIDED = ('keep_every', 'num_burnin_draws')
+_DECIDED = ('keep_every', 'warmup_budget', 'burnin_budget')
 
 
 def facts(posterior):
@@ -49,7 +49,8 @@ def describe(posterior, settings, sampler, x_test, keep_every):
     **described,
     'num_replicas': 1 if sampler.strategy is None else sampler.strategy.num_replicas_in_sync,
     'keep_every': keep_every,
-    'num_burnin_draws': settings.num_burnin_draws,
+    'warmup_budget': settings.warmup_budget,
+    'burnin_budget': settings.burnin_budget,
     'shapes of the weights': [list(s) for s in posterior.split.event_shapes],
     'outputs of the model for the first inputs': [f'{v:.4g}' for v in outputs.ravel()[:8]],
     'x': _digest(posterior.x),

@@ -8,6 +8,7 @@ import tensorflow as tf
 from tfp_reprior import diagnostics
 from tfp_reprior.bijectors import collapsed_posterior
 from tfp_reprior.internal import parts as parts_lib
+from tfp_reprior.mcmc import runner
 from tfp_reprior.sampling import moments
 
 
@@ -35,20 +36,24 @@ class Observer:
     x_test: Inputs `[m, ...]`, or None.
     num_projections: Positive integer.
     seed: A seed of TFP, of the projections.
+    thinning: Positive integer, transitions for each that is recorded, in warm-up.
   """
 
-  def __init__(self, sampler, x_test, num_projections, seed):
+  def __init__(self, sampler, x_test, num_projections, seed, thinning=1):
+    self._thinning = thinning
     self._sampler = sampler
     self._split = sampler.posterior.split
     self._x_test = x_test
-    self._project_theta = diagnostics.RandomProjections(
-      self._split.event_shapes, num_projections, seed, self._split.dtype
-    )
+    shapes, num_hidden = self._split.event_shapes, self._split.num_hidden
+
+    def project(shapes):
+      return diagnostics.RandomProjections(shapes, num_projections, seed, self._split.dtype)
+
+    self._project_theta = project(shapes)
+    # Apart from the readout, which may be drawn anew each time, and would hide them.
+    self._project_hidden = project(shapes[:num_hidden]) if num_hidden else None
     if x_test is not None:
-      f_shape = (x_test.shape[0], self._split.num_outputs)
-      self._project_f = diagnostics.RandomProjections(
-        [f_shape], num_projections, seed, self._split.dtype
-      )
+      self._project_f = project([(x_test.shape[0], self._split.num_outputs)])
     self._collapsed = sampler.collapsed  # the same, so that the data are on the devices once
     if self._collapsed is None and sampler.posterior.likelihood.is_conjugate:
       self._collapsed = collapsed_posterior.CollapsedPosterior(
@@ -64,15 +69,26 @@ class Observer:
       summary = summary._replace(f_mean=moments.zeros_like(f), f_variance=moments.zeros_like(f))
     return summary
 
-  def burnin(self, state, results, summary):
-    """Traces a draw that does not count."""
-    return self._kernel_trace(state, results), summary
+  def warmup(self, state, results, summary):
+    """Traces a transition of warm-up: what settings are judged by."""
+    theta = self._sampler.theta_fn(state)
+    trace = {
+      **self._kernel_trace(state, results),
+      **self._weights_trace(theta),
+      'f': self._project_f(self._split.apply(theta, self._x_test)),
+      'step_size': results.inner_results.new_step_size,  # of the next transition
+      'steps': self._thinning * results.settings.num_integrator_steps,
+    }
+    return trace, summary
 
   def draw(self, state, results, summary):
     """Traces a draw, and counts it in."""
-    trace = self._kernel_trace(state, results)
     theta = self._sampler.theta_fn(state)
-    trace['theta'] = self._project_theta(theta)
+    trace = {
+      **self._kernel_trace(state, results),
+      **self._weights_trace(theta),
+      'theta': self._project_theta(theta),
+    }
     if self._sampler.posterior.likelihood.event_shapes:
       noise_scale = self._sampler.posterior.likelihood_given(theta).noise_scale
       trace['noise_scale'] = noise_scale[..., tf.newaxis]
@@ -92,13 +108,29 @@ class Observer:
       )
     return trace, summary
 
+  def _weights_trace(self, theta):
+    hidden = theta[: self._split.num_hidden]
+    if not hidden:
+      return {}
+    squared_norms = [
+      _half_centered_squares(p, self._split.event_ndims[i]) for i, p in enumerate(hidden)
+    ]
+    return {
+      'hidden': self._project_hidden(hidden),
+      'squared_norms': 2.0 * tf.stack(squared_norms, axis=-1),
+    }
+
   def _kernel_trace(self, state, results):
-    log_prob = results.target_log_prob
-    log_prob -= _centered_half_squares(state[: self._sampler.num_moving_parts], log_prob)
+    inner = runner.innermost(results)
+    # While chains are cold, for other likelihoods than Gaussian ones, only about that.
+    log_likelihood = inner.target_log_prob / results.settings.inverse_temperature
+    ndims = self._split.event_ndims
+    moving = state[: self._sampler.num_moving_parts]
+    log_prob = log_likelihood - _sum_of_half_centered_squares(moving, ndims)
     energy = -log_prob
     if self._sampler.has_damping:
-      energy += _centered_half_squares(results.momentum, energy)
-    return {'log_prob': log_prob, 'energy': energy}
+      energy += _sum_of_half_centered_squares(inner.momentum, ndims)
+    return {'log_likelihood': log_likelihood, 'log_prob': log_prob, 'energy': energy}
 
 
 def f_mean_and_variance(summary):
@@ -113,9 +145,12 @@ def f_mean_and_variance(summary):
   return np.mean(mean.mean, axis=0), within + np.var(mean.mean, axis=0)
 
 
-def _centered_half_squares(parts, chains):
-  """`1/2 sum(parts**2 - 1)` `[c]`: centered, because the sum itself is lost in float32."""
-  return sum(
-    0.5 * parts_lib.sum_events(tf.square(p) - 1.0, chains.shape.rank)
-    for p in parts_lib.to_list(parts)
-  )
+def _half_centered_squares(part, event_ndims):
+  """`1/2 sum(part**2 - 1)` `[c]`: centered, because the sum itself is lost in float32."""
+  return 0.5 * parts_lib.sum_events(tf.square(part) - 1.0, part.shape.rank - event_ndims)
+
+
+def _sum_of_half_centered_squares(parts, event_ndims):
+  parts = parts_lib.to_list(parts)
+  pairs = zip(parts, event_ndims, strict=False)
+  return parts_lib.add_up([_half_centered_squares(p, n) for p, n in pairs])

@@ -1,22 +1,56 @@
 """Where a run is."""
 
-import dataclasses
 import json
 
 import numpy as np
 import tensorflow as tf
 
-from tfp_reprior.mcmc import runner
 
-
-@dataclasses.dataclass
 class Position:
-  """Where a run is: everything that a checkpoint holds."""
+  """Where a run is: everything that a checkpoint holds.
 
-  carry: runner.Carry
-  num_done: dict = dataclasses.field(default_factory=lambda: {'burn-in': 0, 'sampling': 0})
-  traces: dict = dataclasses.field(default_factory=lambda: {'burn-in': [], 'sampling': []})
-  seconds: dict = dataclasses.field(default_factory=dict)
+  Args:
+    start: The state that chains start from.
+    dtype: Of its parts.
+
+  Attributes:
+    carry: The `tfp_reprior.mcmc.runner.Carry`, which begins with the state; None before `begin`.
+    phase: The phase that the carry is of.
+    num_done: Dict of the draws made in each phase.
+    traces: Dict of the pieces of the trace of each phase.
+    seconds: Dict of the time that each took.
+  """
+
+  def __init__(self, start, dtype):
+    self._start = start
+    self.dtype = dtype
+    self.carry = None
+    self.phase = None
+    self._saved = None  # the tensors of a carry, which wait for its structure
+    self.num_done = {'warm-up': 0, 'sampling': 0}
+    self.traces = {phase: [] for phase in self.num_done}
+    self.seconds = {}
+
+  @property
+  def state(self):
+    """Where the chains are."""
+    if self.carry is not None:
+      return self.carry.state
+    return self._start if self._saved is None else self._saved[: len(self._start)]
+
+  def begin(self, phase, start_fn, is_new):
+    """Makes the carry that of a phase.
+
+    Args:
+      phase: Its name.
+      start_fn: Function of a state; returns the carry that the phase begins with.
+      is_new: Whether to begin with that, or to go on with the carry that there is.
+    """
+    if is_new:
+      self.carry = start_fn(self.state)
+    elif self.carry is None:
+      self.carry = tf.nest.pack_sequence_as(start_fn(self._start), self._saved)
+    self.phase, self._saved = phase, None
 
   def trace(self, phase):
     """The trace of a phase, in one piece."""
@@ -27,21 +61,24 @@ class Position:
     return pieces[0] if pieces else {}
 
   def to_arrays(self):
-    arrays = {f'carry/{i:04d}': t.numpy() for i, t in enumerate(tf.nest.flatten(self.carry))}
+    tensors = self._saved if self.carry is None else tf.nest.flatten(self.carry)
+    arrays = {f'carry/{i:04d}': t.numpy() for i, t in enumerate(tensors or [])}
     for phase in self.traces:
       arrays |= {f'{phase}/{name}': values for name, values in self.trace(phase).items()}
-    arrays['counts'] = np.array(json.dumps({'num_done': self.num_done, 'seconds': self.seconds}))
+    counts = {'phase': self.phase, 'num_done': self.num_done, 'seconds': self.seconds}
+    arrays['counts'] = np.array(json.dumps(counts))
     return arrays
 
   def restore(self, arrays):
-    """Takes over what `to_arrays` gave; the carry must have the right structure already."""
+    """Takes over what `to_arrays` gave; `begin` makes a carry of it."""
 
     def group(prefix):
       return {k.removeprefix(prefix): arrays[k] for k in sorted(arrays) if k.startswith(prefix)}
 
-    tensors = [tf.constant(a) for a in group('carry/').values()]
-    self.carry = tf.nest.pack_sequence_as(self.carry, tensors)
+    self._saved = [tf.constant(a) for a in group('carry/').values()] or None
     for phase in self.traces:
       self.traces[phase] = [group(f'{phase}/')] if group(f'{phase}/') else []
     counts = json.loads(str(arrays['counts']))
+    self.phase = counts['phase']
     self.num_done, self.seconds = counts['num_done'], counts['seconds']
+    self.carry = None

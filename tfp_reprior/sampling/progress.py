@@ -2,7 +2,6 @@
 
 import math
 import pathlib
-import time
 import warnings
 
 import numpy as np
@@ -11,7 +10,8 @@ import tqdm
 
 from tfp_reprior import diagnostics
 
-_SECONDS_BETWEEN_DIAGNOSTICS = 5.0
+_FOLLOWED = ('hidden', 'theta', 'f', 'noise_scale', 'log_likelihood', 'energy')
+_FEWEST_DRAWS = 8
 
 
 class Progress:
@@ -34,26 +34,40 @@ class Progress:
     self._writer = None
     if folder is not None:
       self._writer = tf.summary.create_file_writer(str(pathlib.Path(folder)))
-    self._next_diagnostics = time.monotonic() + _SECONDS_BETWEEN_DIAGNOSTICS
-    self._mixing = {}
+    self._follows_mixing = phase == 'sampling'  # before that, chains are on their way
+    self._running = {}
 
-  def update(self, num_steps, traces):
+  def describe(self, text):
+    """Shows what the phase is at."""
+    self._bar.set_description(f'{self._phase} ({text})', refresh=False)
+
+  def update(self, num_steps, trace):
     """Shows that `num_steps` more steps were taken.
 
     Args:
       num_steps: Integer.
-      traces: List of dicts of arrays `[s, c, ...]`, all since the phase began.
+      trace: Dict of arrays `[s, c, ...]`, the draws of these steps.
     """
     self._num_done += num_steps
-    figures = {'acceptance': float(np.mean(traces[-1].get('acceptance', math.nan)))}
-    if time.monotonic() > self._next_diagnostics:
-      self._mixing = _mixing(traces)
-      self._next_diagnostics = time.monotonic() + _SECONDS_BETWEEN_DIAGNOSTICS
-    figures |= self._mixing
+    figures = {'acceptance': float(np.mean(trace.get('acceptance', math.nan)))}
+    figures |= self._mixing(trace)
     self._bar.set_postfix({name: f'{value:.3g}' for name, value in figures.items()}, refresh=False)
+    # A phase may take a little more than was planned.
+    self._bar.total = max(self._bar.total or 0, self._num_done)
     self._bar.update(num_steps)
-    figures['log_prob'] = float(np.mean(traces[-1].get('log_prob', math.nan)))
+    figures['log_prob'] = float(np.mean(trace.get('log_prob', math.nan)))
     self._write(figures)
+
+  def _mixing(self, trace):
+    """Least effective sample size and greatest R-hat so far, roughly, of what is followed."""
+    for name in _FOLLOWED:
+      if name in trace and self._follows_mixing:
+        self._running.setdefault(name, diagnostics.RunningDiagnostics()).update(trace[name])
+    if min((r.num_draws for r in self._running.values()), default=0) < _FEWEST_DRAWS:
+      return {}
+    sizes = [np.min(r.effective_sample_size()) for r in self._running.values()]
+    r_hats = [np.max(r.r_hat()) for r in self._running.values()]
+    return {'min ESS': float(np.min(sizes)), 'max R-hat': float(np.max(r_hats))}
 
   def close(self):
     self._bar.close()
@@ -71,21 +85,6 @@ class Progress:
     except tf.errors.OpError as e:  # a full disk must not end a run
       warnings.warn(f'No more events for TensorBoard are written ({e.message}).', stacklevel=2)
       self._writer = None
-
-
-def _mixing(traces):
-  """Least effective sample size and greatest R-hat so far."""
-  name = 'f' if 'f' in traces[-1] else 'theta'
-  if name not in traces[-1]:
-    return {}
-  draws = np.concatenate([t[name] for t in traces])
-  if len(draws) < 8:
-    return {}
-  ess = np.sum(diagnostics.effective_sample_size(draws), axis=0)
-  figures = {'min ESS': float(np.min(ess))}
-  if draws.shape[1] > 1:
-    figures['max R-hat'] = float(np.sqrt(np.max(diagnostics.r_hat_squared(draws))))
-  return figures
 
 
 def _write_scalar(name, value, step):

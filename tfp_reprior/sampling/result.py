@@ -1,8 +1,10 @@
 """The result of sampling: traces, predictions, diagnostics, files."""
 
+import functools
 import json
 import os
 import pathlib
+import textwrap
 import warnings
 
 import keras
@@ -12,13 +14,13 @@ import tensorflow as tf
 from tfp_reprior import diagnostics, likelihoods
 from tfp_reprior import posterior as posterior_lib
 from tfp_reprior.bijectors import collapsed_posterior
+from tfp_reprior.diagnostics import verdict as verdict_lib
 from tfp_reprior.internal import files
-from tfp_reprior.mcmc import pilots
-from tfp_reprior.mcmc import tuning as tuning_lib
 from tfp_reprior.models import readout_split
 from tfp_reprior.sampling import class_prediction, metrics, moments
 from tfp_reprior.sampling import draws as draws_lib
 from tfp_reprior.sampling import prediction as prediction_lib
+from tfp_reprior.sampling import warmup as warmup_lib
 
 
 class Result:
@@ -30,14 +32,17 @@ class Result:
     posterior: The `tfp_reprior.Posterior`.
     settings: Dict of what was run, with the step size and damping in use.
     trace: Dict of arrays: `'acceptance'` `[s, c]`, the mean acceptance since the last draw;
-      `'log_prob'` `[s, c]`, the log-density in the coordinates of the sampler, up to a constant;
-      `'energy'` `[s, c]`, minus the log-density of state and momentum, up to a constant; `'theta'`
-      `[s, c, r]`, random projections of the weights; and, with test inputs, `'f'` `[s, c, r]`,
-      random projections of the outputs for them; and, with unknown noise, `'noise_scale'`
-      `[s, c, 1]`.
-    burnin_trace: Dict of the first three, for the draws before.
+      `'log_likelihood'` `[s, c]`, in the coordinates of the sampler, with respect to N(0, I);
+      `'log_prob'` `[s, c]`, with that prior, up to a constant; `'energy'` `[s, c]`, minus the
+      log-density of state and momentum, up to a constant; `'theta'` `[s, c, r]`, random projections
+      of the weights; `'hidden'` `[s, c, r]`, of the hidden ones alone; `'squared_norms'`
+      `[s, c, parts]`, of the hidden parts, minus their prior mean; and, with test inputs, `'f'`
+      `[s, c, r]`, random projections of the outputs for them; and, with unknown noise,
+      `'noise_scale'` `[s, c, 1]`.
+    warmup_trace: Dict of such arrays for the transitions before, and of `'steps'`, the gradients
+      of each, and `'step_size'`.
     seconds: Dict of the time that each phase took.
-    tuning: The `tfp_reprior.mcmc.Tuning`, or None if the step size was given.
+    warmup: The `Warmup`, or None if the step size was given.
     is_complete: False if the run was interrupted.
     draws: The kept draws of the weights: a sequence of lists of parts `[c, *event_shape]`.
     theta_moments: Mean and variance of every weight over all draws, by chain: a pair `mean`,
@@ -50,9 +55,9 @@ class Result:
     posterior,
     settings,
     trace,
-    burnin_trace,
+    warmup_trace,
     seconds,
-    tuning,
+    warmup,
     is_complete,
     draws,
     theta_moments,
@@ -63,9 +68,9 @@ class Result:
     self.posterior = posterior
     self.settings = settings
     self.trace = trace
-    self.burnin_trace = burnin_trace
+    self.warmup_trace = warmup_trace
     self.seconds = seconds
-    self.tuning = tuning
+    self.warmup = warmup
     self.is_complete = is_complete
     self.draws = draws
     self.theta_moments = theta_moments
@@ -163,58 +168,58 @@ class Result:
       prediction, y = self.test_prediction, self.y_test
     return metrics.evaluate(prediction, y)
 
-  def effective_sample_size(self, name='theta'):
-    """Effective sample size of each projection, summed over chains: `[r]`."""
-    return np.sum(diagnostics.effective_sample_size(self.trace[name]), axis=0)
+  @functools.cached_property
+  def verdict(self):
+    """Whether the draws can be trusted, a `tfp_reprior.diagnostics.Verdict`."""
+    return diagnostics.judge(
+      self.trace,
+      self.settings['acceptance_bounds'],
+      None if self.is_complete else self.settings['num_results'],
+      [] if self.warmup is None else self.warmup.doubts,
+    )
 
-  def r_hat_squared(self, name='theta'):
-    """The square of R-hat of each projection: `[r]`; NaN with a single chain."""
-    if self.num_chains < 2:
-      return np.full(self.trace[name].shape[-1], np.nan)
-    return np.asarray(diagnostics.r_hat_squared(self.trace[name]))
+  def effective_sample_size(self, name='theta'):
+    """Bulk effective sample size of each quantity, of all chains together: `[r]`, or a number."""
+    return diagnostics.bulk_effective_sample_size(self.trace[name])
+
+  def r_hat(self, name='theta'):
+    """Rank-normalized split R-hat of each quantity: `[r]`, or a number."""
+    return diagnostics.r_hat(self.trace[name])
 
   def summary(self):
-    """A table of the run, its mixing and its test figures, as text."""
+    """A table of the run, the verdict on it, its mixing and its test figures, as text."""
     settings = self.settings
     step = f'step size {settings["step_size"]:.4g}'
     if settings['damping'] is not None:
-      step += f', damping {settings["damping"]:.3g}'
+      step += f', damping {settings["damping"]:.3g}, {settings["num_integrator_steps"]} steps'
+    acceptance = ', '.join(f'{a:.3f}' for a in np.mean(self.trace['acceptance'], axis=0)[:8])
     lines = [
       repr(self.posterior),
       f'{settings["sampler"]}, {step}: {self.num_chains} chains of {self.num_draws} draws, '
       f'{settings["thinning"]} steps each' + ('' if self.is_complete else ' (interrupted)'),
       ', '.join(f'{phase} {seconds:.1f} s' for phase, seconds in self.seconds.items()),
-      f'mean acceptance {np.mean(self.trace["acceptance"]):.3f}',
+      f'acceptance by chain: {acceptance}' + (', ...' if self.num_chains > 8 else ''),
       '',
-      f'{"100 projections of":24}{"mean ESS":>10}{"min ESS":>10}{"ESS/1k steps":>14}'
-      f'{"ESS/s":>10}{"max R-hat":>11}'.replace('100', str(settings['num_projections'])),
+      f'{"slowest of":26}{"R-hat":>8}{"bulk ESS":>10}{"tail ESS":>10}{"ESS/1k steps":>14}'
+      f'{"ESS/s":>10}',
     ]
-    for name, label in (('theta', 'weights'), ('f', 'test outputs')):
-      if name in self.trace:
-        ess = self.effective_sample_size(name)
-        r_hat = np.sqrt(np.max(self.r_hat_squared(name)))
-        lines.append(
-          f'{label:24}{np.mean(ess):10.4g}{np.min(ess):10.4g}'
-          f'{1000 * np.mean(ess) / (self.num_steps * self.num_chains):14.4g}'
-          f'{np.mean(ess) / self.seconds["sampling"]:10.4g}{r_hat:11.4f}'
-        )
+    for name, m in self.verdict.mixing.items():
+      per_step = 1000 * m.bulk_ess / (self.num_steps * self.num_chains)
+      lines.append(
+        f'{verdict_lib.NAMES[name]:26}{m.r_hat:8.3f}{m.bulk_ess:10.4g}{m.tail_ess:10.4g}'
+        f'{per_step:14.4g}{m.bulk_ess / self.seconds["sampling"]:10.4g}'
+      )
     if 'noise_scale' in self.trace:
       lines += ['', self._noise_line()]
     if self.y_test is not None and len(self.draws):
       lines.append('')
       lines += [f'test {k.replace("_", " ")}: {v:.4g}' for k, v in self.evaluate().items()]
-    return '\n'.join(lines)
+    return '\n'.join([*lines, '', *textwrap.wrap(str(self.verdict), 100)])
 
   def _noise_line(self):
     values = self.trace['noise_scale']
     low, high = np.quantile(values, [0.05, 0.95])
-    [ess], [r_hat_squared] = (
-      f('noise_scale') for f in (self.effective_sample_size, self.r_hat_squared)
-    )
-    return (
-      f'noise scale: mean {np.mean(values):.4g}, 90 % between {low:.4g} and {high:.4g}; '
-      f'ESS {ess:.4g}, R-hat {np.sqrt(r_hat_squared):.4f}'
-    )
+    return f'noise scale: mean {np.mean(values):.4g}, 90 % between {low:.4g} and {high:.4g}'
 
   def assign(self, draw=-1, chain=0):
     """Sets the weights of the Keras model to a kept draw, and returns the model."""
@@ -236,7 +241,10 @@ class Result:
         'energy': by_chain['energy'],
         'lp': by_chain['log_prob'],
         'step_size': np.full_like(by_chain['acceptance'], self.settings['step_size']),
+        # The same for all draws: ArviZ takes nothing else here.
+        'is_trusted': np.full(by_chain['acceptance'].shape, self.verdict.level != 'failed'),
       },
+      attrs={'verdict': self.verdict.level, 'verdict_text': str(self.verdict)},
     )
 
   def save(self, path):
@@ -246,7 +254,7 @@ class Result:
     _save_model(self.posterior.split.model, folder / 'model.keras')
     self.draws.copy_to(folder / 'draws')
     arrays = {f'trace/{name}': values for name, values in self.trace.items()}
-    arrays |= {f'burnin/{name}': values for name, values in self.burnin_trace.items()}
+    arrays |= {f'warmup/{name}': values for name, values in self.warmup_trace.items()}
     for name in ('mean', 'variance'):
       parts = getattr(self.theta_moments, name)
       arrays |= {f'theta_{name}/{i:04d}': p for i, p in enumerate(parts)}
@@ -261,7 +269,7 @@ class Result:
       'is_complete': self.is_complete,
       'likelihood': self.posterior.likelihood.to_dict(),
       'prior_stds': self.posterior.split.prior_stds,
-      'tuning': None if self.tuning is None else _tuning_to_dict(self.tuning),
+      'warmup': None if self.warmup is None else self.warmup.to_dict(),
     }
     files.save_arrays(folder / 'result.npz', arrays)
     text = json.dumps(description, indent=1)
@@ -301,9 +309,9 @@ def load_result(path, model=None):
     posterior_lib.Posterior(split, arrays['x'], arrays['y'], likelihood=likelihood),
     description['settings'],
     group('trace/'),
-    group('burnin/'),
+    group('warmup/'),
     description['seconds'],
-    None if description['tuning'] is None else _tuning_from_dict(description['tuning']),
+    None if description['warmup'] is None else warmup_lib.Warmup.from_dict(description['warmup']),
     description['is_complete'],
     draws_lib.Draws(folder / 'draws'),
     theta_moments,
@@ -328,11 +336,3 @@ def _save_model(model, path):
 
 def _kind(value):
   return None if value is None else f'array of shape {np.shape(value)}'
-
-
-def _tuning_to_dict(tuning):
-  return {**tuning._asdict(), 'trials': [t._asdict() for t in tuning.trials]}
-
-
-def _tuning_from_dict(values):
-  return tuning_lib.Tuning(**{**values, 'trials': [pilots.Trial(**t) for t in values['trials']]})

@@ -1,10 +1,12 @@
 """A whole run in one call."""
 
 import dataclasses
+import warnings
 
-from tfp_reprior import compilation, likelihoods
+from tfp_reprior import compilation, diagnostics, likelihoods
 from tfp_reprior import posterior as posterior_lib
 from tfp_reprior.internal import distribution
+from tfp_reprior.internal import workers as workers_lib
 from tfp_reprior.sampling import driver as driver_lib
 from tfp_reprior.sampling import settings as settings_lib
 
@@ -28,9 +30,10 @@ def sample_posterior(
 ):
   """Samples the posterior of a network's weights, from data and a Keras model to predictions.
 
-  Tunes the step size, burns in, and samples, with a progress bar for each phase. Statistics are
-  updated draw by draw, so that memory does not grow with the number of steps; weights are kept of
-  some draws only.
+  Warms up, which finds step size, length and damping on the chains themselves, and samples, with a
+  progress bar for each phase. Then judges the draws: `Result.verdict` says whether to trust them,
+  and a `tfp_reprior.diagnostics.SamplingWarning` if not. Statistics are updated draw by draw, so
+  that memory does not grow with the number of steps; weights are kept of some draws only.
 
   With a `run_dir` the run survives: it is saved every minute, and the same call goes on where the
   last one stopped, to the same numbers, bit for bit, as if it had not been stopped. A call with
@@ -68,12 +71,13 @@ def sample_posterior(
       | `num_chains` | 4 | chains, side by side |
       | `num_results` | 1000 | draws of each chain |
       | `thinning` | 10 | steps for each draw, one gradient each (1) |
-      | `num_burnin_steps` | a fifth of all | steps before the first draw |
+      | `num_warmup_steps` | 700, and a fifth of all | steps of a chain for warm-up |
+      | `num_burnin_steps` | 0 (3) | steps before the first draw, with everything settled (1) |
       | `sampler` | `'auto'` | a name of `tfp_reprior.mcmc.make_sampler` |
       | `regularizer` | `'noise'` | as of `tfp_reprior.mcmc.make_sampler`, or `'tuned'` |
-      | `step_size`, `damping` | tuned | damping is 0.1 if only a step size is given |
-      | `num_integrator_steps` | tuned | steps for each accept / reject; 1 if a step size is given |
-      | `num_tuning_steps`, `max_tuning_seconds` | 200, none | as of `tfp_reprior.mcmc.tune` |
+      | `step_size` | found | if given, there is no warm-up |
+      | `damping` | found | part of the momentum's variance that a transition replaces (4) |
+      | `num_integrator_steps` | found | mean steps of a transition; 1 if a step size is given |
       | `num_projections` | 100 | random projections of weights and test outputs |
       | `num_kept_draws` | at most 100 | draws of each chain to keep, spread evenly (2) |
       | `over_dispersion` | 1.0 | spread of the starts, relative to N(0, I) |
@@ -82,6 +86,10 @@ def sample_posterior(
       (1) Rounded to whole transitions, of `num_integrator_steps` each, at least one.
 
       (2) By default as many as fit 256 MiB of memory, or 1 GiB of `run_dir`.
+
+      (3) A fifth of all if a step size is given.
+
+      (4) By default `1 - exp(-2 * step_size * num_integrator_steps)`.
 
   Returns:
     A `Result`.
@@ -95,11 +103,106 @@ def sample_posterior(
   x = np.linspace(-1, 1, 20, dtype=np.float32)[:, np.newaxis]
   model = tfr.models.fcn((1,), num_outputs=1, width=32)
   result = tfr.sample_posterior(
-    model, x, np.sin(3 * x), num_results=20, num_chains=2, num_tuning_steps=20, progress=False
+    model, x, np.sin(3 * x), num_results=200, num_chains=2, num_warmup_steps=300, progress=False
   )
+  print(result.verdict)
   prediction = result.predict(x)  # .mean, .stddev, .quantile(0.9), .sample(5)
   ```
   """
+  driver = _make_driver(
+    model,
+    x,
+    y,
+    noise_scale,
+    likelihood,
+    x_test,
+    y_test,
+    run_dir,
+    checkpoint_seconds,
+    progress,
+    strategy,
+    chunk_size,
+    settings,
+  )
+  with distribution.scope(strategy), compilation.full_precision():
+    result = driver.run(resume)
+  if result.verdict.level != 'good' and workers_lib.Workers(strategy).is_chief:
+    warnings.warn(str(result.verdict), diagnostics.SamplingWarning, stacklevel=2)
+  return result
+
+
+def warm_up(
+  model,
+  x,
+  y,
+  noise_scale=0.1,
+  likelihood=None,
+  *,
+  x_test=None,
+  y_test=None,
+  run_dir=None,
+  resume=True,
+  checkpoint_seconds=60.0,
+  progress=True,
+  strategy=None,
+  chunk_size=None,
+  **settings,
+):
+  """The warm-up of `sample_posterior`, and no more: what it finds, and where the chains end.
+
+  All arguments are those of `sample_posterior`; called with the same ones and the same `run_dir`,
+  it goes on from here.
+
+  Returns:
+    A `Warmup`: `step_size`, `damping`, `num_integrator_steps`, `state`, and a `table()` of all that
+    was tried.
+
+  #### Examples
+
+  ```python
+  import numpy as np
+  import tfp_reprior as tfr
+
+  x = np.linspace(-1, 1, 10, dtype=np.float32)[:, np.newaxis]
+  model = tfr.models.fcn((1,), 1, width=32)
+  found = tfr.warm_up(model, x, np.sin(3 * x), num_warmup_steps=200, progress=False)
+  print(found.table())
+  ```
+  """
+  driver = _make_driver(
+    model,
+    x,
+    y,
+    noise_scale,
+    likelihood,
+    x_test,
+    y_test,
+    run_dir,
+    checkpoint_seconds,
+    progress,
+    strategy,
+    chunk_size,
+    settings,
+  )
+  with distribution.scope(strategy), compilation.full_precision():
+    return driver.warm_up(resume)
+
+
+def _make_driver(
+  model,
+  x,
+  y,
+  noise_scale,
+  likelihood,
+  x_test,
+  y_test,
+  run_dir,
+  checkpoint_seconds,
+  progress,
+  strategy,
+  chunk_size,
+  settings,
+):
   if strategy is not None:
     distribution.check_strategy(strategy)
   unknown = set(settings) - {f.name for f in dataclasses.fields(settings_lib.Settings)}
@@ -119,7 +222,7 @@ def sample_posterior(
       'use the kernels of `tfp_reprior.mcmc`. Received: '
       f'likelihood={posterior.likelihood!r}'
     )
-  driver = driver_lib.Driver(
+  return driver_lib.Driver(
     posterior,
     settings_lib.Settings(**settings),
     x_test,
@@ -129,5 +232,3 @@ def sample_posterior(
     progress,
     strategy,
   )
-  with distribution.scope(strategy), compilation.full_precision():
-    return driver.run(resume)

@@ -5,6 +5,8 @@ import math
 
 from tfp_reprior.internal import checks
 
+_FEWEST_WARMUP_STEPS = 100
+
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
@@ -12,6 +14,7 @@ class Settings:
 
   num_chains: int = 4
   num_results: int = 1000
+  num_warmup_steps: int | None = None
   num_burnin_steps: int | None = None
   thinning: int = 10
   sampler: str = 'auto'
@@ -19,15 +22,13 @@ class Settings:
   step_size: float | None = None
   damping: float | None = None
   num_integrator_steps: int | None = None
-  num_tuning_steps: int = 200
-  max_tuning_seconds: float | None = None
   num_projections: int = 100
   num_kept_draws: int | None = None
   over_dispersion: float = 1.0
   seed: int = 0
 
   def __post_init__(self):
-    for name in ('num_chains', 'num_results', 'thinning', 'num_tuning_steps', 'num_projections'):
+    for name in ('num_chains', 'num_results', 'thinning', 'num_projections'):
       self._set(name, checks.positive_integer(name, getattr(self, name)))
     for name in ('num_burnin_steps', 'num_kept_draws'):
       if getattr(self, name) not in (None, 0):
@@ -35,16 +36,12 @@ class Settings:
     if self.num_integrator_steps is not None:
       value = checks.positive_integer('num_integrator_steps', self.num_integrator_steps)
       self._set('num_integrator_steps', value)
-    for name in ('step_size', 'max_tuning_seconds', 'over_dispersion'):
+    for name in ('step_size', 'over_dispersion'):
       if getattr(self, name) is not None:
         self._set(name, float(checks.positive(name, getattr(self, name))))
     if self.damping is not None:
       self._set('damping', float(checks.unit_interval('damping', self.damping)))
-      if self.step_size is None:
-        raise ValueError(
-          f'`damping` needs a `step_size` beside it. Received: damping={self.damping}, '
-          'step_size=None'
-        )
+    self._check_warmup()
     if self.regularizer is None:
       self._set('regularizer', 'noise')  # one name for what is the same run
     elif self.regularizer == 'tuned':
@@ -65,12 +62,35 @@ class Settings:
         f"`regularizer='tuned'` is for samplers with a map. Received: sampler={self.sampler!r}"
       )
 
+  def _check_warmup(self):
+    if self.num_warmup_steps is None:
+      return
+    if self.step_size is not None:
+      raise ValueError(
+        '`num_warmup_steps` is for finding a `step_size`: give one of the two. Received: '
+        f'num_warmup_steps={self.num_warmup_steps}, step_size={self.step_size}'
+      )
+    if checks.positive_integer('num_warmup_steps', self.num_warmup_steps) < _FEWEST_WARMUP_STEPS:
+      raise ValueError(
+        f'`num_warmup_steps` must be {_FEWEST_WARMUP_STEPS} or more. Received: '
+        f'num_warmup_steps={self.num_warmup_steps}'
+      )
+    self._set('num_warmup_steps', int(self.num_warmup_steps))
+
+  @property
+  def warmup_budget(self):
+    """Gradients of each chain for warm-up; none if the step size is given."""
+    if self.step_size is not None:
+      return 0
+    return self.num_warmup_steps or 700 + self.num_results * self.thinning // 5
+
+  @property
+  def burnin_budget(self):
+    """Gradients of each chain between warm-up and the first draw."""
+    if self.num_burnin_steps is not None:
+      return self.num_burnin_steps
+    return 0 if self.step_size is None else self.num_results * self.thinning // 5
+
   def _set(self, name, value):
     """Takes over a plain Python number, which JSON can hold."""
     object.__setattr__(self, name, value)
-
-  @property
-  def num_burnin_draws(self):
-    """Burn-in in draws of `thinning` steps; by default a fifth of `num_results`."""
-    steps = self.num_burnin_steps
-    return self.num_results // 5 if steps is None else -(-steps // self.thinning)

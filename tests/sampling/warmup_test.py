@@ -1,0 +1,319 @@
+"""Warm-up: what it finds, on the chains themselves, and what it refuses."""
+
+import math
+
+import numpy as np
+import pytest
+import sampling_runs
+import tensorflow as tf
+import tensorflow_probability as tfp
+import toys
+
+import tfp_reprior as tfr
+from tfp_reprior.mcmc import jittered, samplers
+from tfp_reprior.sampling import planner as planner_lib
+from tfp_reprior.sampling import warmup
+
+BUDGET = 400
+
+
+def _warm_up(**changes):
+  return tfr.warm_up(
+    changes.pop('model', None) or sampling_runs.make_model(),
+    sampling_runs.X,
+    changes.pop('y', sampling_runs.Y),
+    **{'noise_scale': 0.2, 'num_warmup_steps': BUDGET, 'progress': False, **changes},
+  )
+
+
+@pytest.mark.parametrize('name', samplers.NAMES[1:])
+def test_every_sampler_is_warmed_up(name):
+  found = _warm_up(sampler=name, num_chains=3)
+  sampler = tfr.mcmc.make_sampler(
+    tfr.Posterior(sampling_runs.make_model(), sampling_runs.X, sampling_runs.Y, 0.2), name
+  )
+  low, high = warmup.BOUNDS[warmup.kind_of(sampler)]
+  assert all(low < a < high for a in found.blocks[-1].acceptance), found.table()
+  assert 0 < found.step_size <= sampler.max_step_size
+  assert math.isnan(found.damping) == (not sampler.has_damping)
+  has_length = sampler.is_calibrated and sampler.has_damping
+  assert found.num_integrator_steps == 1 or has_length
+  assert found.num_gradients < 1.5 * BUDGET
+  stages = [b.stage for b in found.blocks]
+  assert stages[0] == 'first step' and stages[-1] == 'check' and 'cold' in stages
+  assert [p.shape[0] for p in found.state] == [3] * len(found.state)
+  assert found.table().count('\n') >= len(stages)
+
+
+@pytest.mark.parametrize(
+  'changes',
+  [
+    {'likelihood': tfr.likelihoods.Gaussian(tfp.distributions.LogNormal(-1.5, 0.5))},
+    sampling_runs.categorical(),
+    sampling_runs.bernoulli(),
+    {'num_chains': 1},
+    {'model': sampling_runs.make_model('relu'), 'num_chains': 2, 'x_test': sampling_runs.X_TEST},
+  ],
+  ids=['unknown noise', 'categorical', 'bernoulli', 'one chain', 'relu'],
+)
+def test_any_likelihood_and_number_of_chains_is_warmed_up(changes):
+  found = _warm_up(**{'noise_scale': 0.1, **changes})
+  assert all(0.4 < a < 0.995 for a in found.blocks[-1].acceptance), found.table()
+
+
+@pytest.mark.parametrize('changes', [sampling_runs.categorical(), sampling_runs.bernoulli()])
+def test_chains_come_back_from_the_cold(changes):
+  # Of the posterior of three classes or two yes or no, ten data: weights are close to their prior.
+  found = _warm_up(**{'noise_scale': 0.1, **changes}, num_warmup_steps=800)
+  assert found.step_size > 0.15, found.table()
+  outputs = [b.log_likelihood for b in found.blocks if b.inverse_temperature == 1.0]
+  assert max(outputs) - min(outputs) < 30.0, found.table()
+  assert all(np.mean(p**2) < 3.0 for p in found.state)
+
+
+def test_a_seed_decides_everything_and_another_one_differs():
+  first, again, other = _warm_up(seed=1), _warm_up(seed=1), _warm_up(seed=2)
+  assert first.step_size == again.step_size != other.step_size
+  assert first.blocks == again.blocks or 'nan' in repr(first.blocks)  # NaN is not NaN
+  for a, b, c in zip(first.state, again.state, other.state, strict=True):
+    np.testing.assert_array_equal(a, b)
+    assert np.all(a != c)
+
+
+def test_in_the_prior_transitions_are_quarter_turns():
+  # With huge noise phi is N(0, I): rotation is exact, and any angle is accepted.
+  posterior = toys.tiny_posterior(noise_scale=1e3)
+  found = tfr.warm_up(posterior, None, None, num_warmup_steps=BUDGET, progress=False)
+  assert found.step_size == math.pi / 2 and found.num_integrator_steps == 1
+  assert found.damping == 1.0
+
+
+def test_given_settings_are_kept():
+  found = _warm_up(num_integrator_steps=3, damping=0.7)
+  assert (found.num_integrator_steps, found.damping) == (3, 0.7)
+  assert {b.num_integrator_steps for b in found.blocks if b.stage != 'first step'} == {3}
+  assert {b.damping for b in found.blocks} == {0.7}
+
+
+@pytest.mark.parametrize(
+  ('step_size', 'steps', 'expected'),
+  [(0.1, 1, 1 - math.exp(-0.2)), (0.1, 5, 1 - math.exp(-1.0)), (0.2, 8, 1.0)],
+)
+def test_damping_goes_with_the_length(step_size, steps, expected):
+  assert warmup.default_damping(step_size, steps) == pytest.approx(expected)
+
+
+def _planner(log_likelihoods=None, acceptance_fn=None, budget=2000, name='rotation'):
+  """A planner of pretended chains, and the list of blocks that it asks for.
+
+  Args:
+    log_likelihoods: Function of the numbers of the transitions `[s, 1]`; the mean of each chain.
+    acceptance_fn: Function of `KernelSettings`; returns what each of the chains accepts.
+    budget: Integer.
+    name: Of the sampler.
+  """
+  rng = np.random.default_rng(0)
+  asked = []
+
+  def run_block(stage, settings, num_transitions):
+    before = sum(n for _, _, n in asked)
+    asked.append((stage, settings, num_transitions))
+    acceptance = acceptance_fn(settings)
+    if settings.num_adaptation_steps:  # dual averaging finds 0.7
+      step_size = float(settings.step_size)
+      while np.mean(acceptance_fn(settings._replace(step_size=step_size))) < 0.7:
+        step_size *= 0.9
+    else:
+      step_size = float(settings.step_size)
+    times = before + np.arange(num_transitions)[:, np.newaxis]
+    level = np.zeros(4) if log_likelihoods is None else log_likelihoods(times, settings)
+    noise = rng.normal(size=(num_transitions, 4)) * (np.asarray(acceptance) > 0)
+    return {
+      'acceptance': np.tile(acceptance, (num_transitions, 1)),
+      'log_likelihood': level + noise,
+      'log_prob': noise,
+      'hidden': rng.normal(size=(num_transitions, 4, 8)),
+    }, step_size
+
+  sampler = tfr.mcmc.make_sampler(toys.tiny_posterior(), name)
+  return planner_lib.Planner(sampler, budget, run_block), asked
+
+
+def _smooth(settings):
+  return np.exp(-((float(settings.step_size) / 0.3) ** 2)) * np.ones(4)
+
+
+def test_the_first_step_is_halved_until_every_chain_moves():
+  def acceptance(settings):
+    return np.array([1.0, 1.0, 1.0, float(settings.step_size < 0.02)])
+
+  planner, asked = _planner(acceptance_fn=acceptance)
+  planner._find_first_step_size()
+  steps = [float(s.step_size) for _, s, _ in asked]
+  assert steps == [0.1, 0.05, 0.025, 0.0125] and planner._step_size == 0.0125
+
+
+def test_the_first_step_is_doubled_while_every_chain_moves():
+  planner, asked = _planner(acceptance_fn=_smooth)
+  planner._find_first_step_size()
+  assert [float(s.step_size) for _, s, _ in asked] == [0.1, 0.2, 0.4]
+  assert planner._step_size == 0.2
+
+
+def test_a_climb_is_noticed_and_given_time_within_the_budget():
+  def climbing(times, settings):
+    return 30.0 * times * np.ones(4)
+
+  def level(times, settings):
+    return np.zeros(4)
+
+  ended = []
+  for log_likelihoods in (level, climbing):
+    planner, asked = _planner(log_likelihoods, _smooth)
+    made = planner.run()
+    ended.append(sum(stage == 'settling' for stage, *_ in asked))
+    assert made.num_gradients < 1.2 * 2000
+  assert ended[1] > ended[0]
+  planner, _ = _planner(level, _smooth)
+  assert planner.run().doubts == []
+
+
+def test_a_climb_at_the_end_is_a_doubt(monkeypatch):
+  planner, _ = _planner(acceptance_fn=_smooth)
+  monkeypatch.setattr(planner, '_climbs', lambda: True)
+  [doubt] = planner.run().doubts
+  assert doubt.level == 'unsure' and 'still climbed' in doubt.text
+
+
+def test_chains_that_settle_elsewhere_after_the_cold_are_a_doubt():
+  was_cold = []
+
+  def two_regions(times, settings):
+    if settings.inverse_temperature > 1:
+      was_cold.append(True)
+    return np.array([0.0, 0.0, 100.0 if was_cold else 0.0, 0.0])
+
+  planner, _ = _planner(two_regions, _smooth)
+  [doubt] = planner.run().doubts
+  assert 'chain 3 had settled' in doubt.text and 'regions' in doubt.text
+
+
+def test_a_chain_out_of_bounds_makes_the_check_back_off():
+  calls = []
+
+  def acceptance(settings):
+    # What dual averaging did not see: in the check one chain needs steps half as long.
+    is_check = settings.num_adaptation_steps == 0 and settings.inverse_temperature == 1.0
+    step_size = float(settings.step_size)
+    calls.append(step_size)
+    is_stiff = is_check and len(calls) > 20 and step_size > 0.1
+    return np.array([0.8, 0.8, 0.8, 0.1 if is_stiff else 0.8])
+
+  planner, asked = _planner(acceptance_fn=acceptance)
+  planner._step_size = 0.15
+  calls.extend([0.0] * 20)
+  planner._run('adapting', 4, 8)
+  planner._check(4)
+  steps = [float(s.step_size) for stage, s, _ in asked if stage == 'check']
+  assert len(steps) == 3 and steps[-1] == pytest.approx(0.15 * 0.49)
+
+
+def test_a_chain_that_moves_with_no_step_is_an_error():
+  planner, _ = _planner(acceptance_fn=lambda _: np.array([1.0, 0.0, 1.0, 1.0]))
+  with pytest.raises(
+    tfr.sampling.WarmupError, match='No step size makes every chain move.*chain 2'
+  ):
+    planner.run()
+
+
+def test_a_chain_that_stands_still_in_every_check_is_an_error():
+  planner, _ = _planner(acceptance_fn=lambda _: np.array([0.8, 0.8, 0.0, 0.8]))
+  with pytest.raises(tfr.sampling.WarmupError, match='with which chain 3 moves'):
+    planner._check(4)
+
+
+def test_raw_units_raise_and_say_what_is_wrong():
+  x = np.linspace(0, 1e30, 20, dtype=np.float32)[:, np.newaxis]
+  model = tfr.models.fcn((1,), 1, width=8)
+  with pytest.raises(
+    tfr.sampling.WarmupError, match=r'not finite .*x has numbers up to 1e\+30.*standardize'
+  ):
+    tfr.sample_posterior(model, x, x.astype(np.float32) / 1e30, progress=False)
+
+
+@pytest.mark.parametrize('name', ['standard', 'langevin', 'auto'])
+def test_no_chain_is_frozen_whatever_the_seed(name):
+  # The toy of which `standard` once froze at least one chain in four of seven seeds.
+  data = tfr.data.load('toy')
+  for seed in range(3):
+    result = tfr.sample_posterior(
+      tfr.models.fcn((1,), 1, width=32, depth=2),
+      data.x_train,
+      data.y_train,
+      sampler=name,
+      num_results=20,
+      num_warmup_steps=BUDGET,
+      num_kept_draws=0,
+      seed=seed,
+      progress=False,
+    )
+    acceptance = np.mean(result.trace['acceptance'], axis=0)
+    assert np.all((acceptance > 0.4) & (acceptance < 0.99)), (seed, acceptance)
+    assert np.all(np.ptp(result.trace['log_likelihood'], axis=0) > 0)
+
+
+def test_sizes_of_known_variance_see_what_a_run_has_not_seen():
+  rng = np.random.default_rng(0)
+  fast = rng.normal(size=(200, 4, 20))
+  slow = np.cumsum(0.05 * rng.normal(size=(200, 4, 20)), axis=0)
+  [a], [b] = (
+    list(s.values()) for s in planner_lib.effective_sample_sizes([{'f': fast}, {'f': slow}])
+  )
+  assert a > 150 and b < 10, 'slow has its own small variance, and looks mixed by that'
+
+
+def test_sizes_of_an_autoregressive_chain():
+  # The sum of 0.9**t up to 0.05; the estimate of 80 chains has a relative deviation of 5 %.
+  rng = np.random.default_rng(1)
+  chain = rng.normal(size=(2000, 4, 20))
+  for i in range(1, 2000):
+    chain[i] = 0.9 * chain[i - 1] + np.sqrt(1 - 0.81) * chain[i]
+  [sizes] = planner_lib.effective_sample_sizes([{'f': chain}])
+  t = np.arange(1, 29)
+  assert sizes['f'] == pytest.approx(2000 / (1 + 2 * np.sum(0.9**t)), rel=0.2)
+
+
+def test_layers_are_judged_one_by_one():
+  norms = np.random.default_rng(2).normal(size=(100, 4, 2))
+  norms[:, :, 1] = np.cumsum(norms[:, :, 1], axis=0)
+  [sizes] = planner_lib.effective_sample_sizes([{'squared_norms': norms}])
+  assert sizes['squared norm 1'] > 5 * sizes['squared norm 2']
+
+
+def test_the_adaptive_kernel_is_pulled_down_by_one_stuck_chain():
+  # Three chains accept everything, one nothing, at any step size: the step size falls.
+  class Pretended:
+    is_calibrated = has_damping = True
+    max_step_size = math.inf
+
+    def kernel_fn(self, step_size, damping, num_steps, inverse_temperature, is_calibrated):
+      del num_steps, inverse_temperature, is_calibrated
+      return tfr.mcmc.UnderdampedLangevin(self._log_prob, step_size, damping)
+
+    def _log_prob(self, x):
+      return tf.reduce_sum(tf.where(tf.range(4) == 3, math.nan, 0.0) * x, axis=-1) * x[..., 0]
+
+  kernel = warmup.adaptive_kernel(Pretended())
+  state = tf.ones([4, 4])
+  settings = tfr.mcmc.KernelSettings(step_size=0.1, num_adaptation_steps=20)
+  results = kernel.bootstrap_with(state, jittered.as_tensors(settings, tf.float32))
+  for i in range(5):
+    _, results = kernel.one_step(state, results, seed=[0, i])
+  assert results.inner_results.new_step_size < 0.1
+
+
+def test_what_was_found_can_be_saved():
+  found = _warm_up()
+  loaded = warmup.Warmup.from_dict(found.to_dict())
+  assert loaded.state is None and loaded.table() == found.table()
+  assert loaded[:4] == found[:4]
