@@ -16,6 +16,18 @@ samplers:
   uncalibrated_rotation, uncalibrated_langevin, uncalibrated_standard
                   the same without accept / reject"""
 
+# Settings of `sample_posterior` that are flags of the same name.
+CHAINS = (
+  'sampler',
+  'damping',
+  'num_integrator_steps',
+  'num_chains',
+  'num_results',
+  'thinning',
+  'num_warmup_steps',
+  'num_burnin_steps',
+)
+
 DATA = """\
 data:
   toy, digits, diabetes      built in (the last two need scikit-learn)
@@ -142,17 +154,76 @@ def add_likelihood(group):
   add(group, '--likelihood', str, 'gaussian', text, choices=likelihood.NAMES, metavar='NAME')
 
 
-def add_sampler(group):
-  """Adds the flags that choose a sampler."""
+def add_chains(group):
+  """Adds the flags of the sampler and its chains, but for the step size."""
   add(group, '--sampler', str, 'auto', 'one of those above', metavar='NAME')
   add(
     group,
     '--regularizer',
     regularizer,
     None,
-    'of the map: noise, the default, for the variance of the noise, n*noise for n times that, or a '
-    'number; the larger, the closer the map is to none, and inf is none; tuned tries the three',
+    'of the map: noise, the default, is the variance of the noise, n*noise is n times that; or a '
+    'number: larger ones move the map towards the identity, which is inf; tuned warms up with '
+    'noise, n*noise and inf, and takes the fastest',
     metavar='NAME|X',
+  )
+  text = 'part of the momentum that a transition replaces, from 0 to 1'
+  add(group, '--damping', float, None, f'{text}; by default warm-up finds it')
+  add(
+    group,
+    '--num_integrator_steps',
+    positive_integer,
+    None,
+    'mean steps for each accept / reject; by default warm-up finds them, and 1 with a --step_size',
+  )
+  add(group, '--num_chains', positive_integer, 4, 'chains, side by side')
+  add(group, '--num_results', positive_integer, 1000, 'draws of each chain')
+  add(group, '--thinning', positive_integer, 10, 'steps for each draw, about')
+  add(
+    group,
+    '--num_warmup_steps',
+    positive_integer,
+    None,
+    'steps of a chain for warm-up, 100 or more; by default 700 and a fifth of those that follow',
+  )
+  add(
+    group,
+    '--num_burnin_steps',
+    natural_number,
+    None,
+    'steps between warm-up and the first draw; by default 0, and a fifth of the others with a '
+    '--step_size, which leaves warm-up out',
+  )
+
+
+def add_devices(parser):
+  """Adds the flags that say where to compute."""
+  devices = parser.add_argument_group('devices')
+  add(
+    devices,
+    '--chunk_size',
+    positive_integer,
+    None,
+    'inputs that go through the network at once, to save memory; by default all',
+  )
+  add(
+    devices,
+    '--strategy',
+    str,
+    None,
+    'mirrored: splits the work over the devices of this machine; multiworker: over machines that '
+    'all run this command, each with its TF_CONFIG; tpu: over the cores of a TPU; by default one '
+    'device is used',
+    metavar='NAME',
+  )
+  add(
+    devices,
+    '--devices',
+    str,
+    None,
+    'for mirrored: how many, or names such as GPU:0,GPU:1; by default all GPUs, or else CPUs; for '
+    'tpu: its address; by default that of this machine',
+    metavar='N|NAMES|ADDRESS',
   )
 
 
@@ -184,16 +255,18 @@ def devices():
 
 
 def command(args, name, given):
-  """A command with the flags of data, model and map of this one, and more: text to paste.
+  """A command with the flags of data, model and sampler of this one, and more: text to paste.
 
   Args:
     args: Of this command.
     name: Of the other one.
-    given: Dict of other flags.
+    given: Dict of other flags; None leaves one out.
   """
   names = ['data', 'data_dir', 'target', 'num_train', 'num_test', 'subset']
   names += ['model', *networks.FLAGS, 'likelihood', 'noise_scale', 'regularizer', 'seed']
+  names += [*CHAINS, 'chunk_size', 'strategy', 'devices']
   changed = {n: getattr(args, n) for n in names if getattr(args, n) != args.parser.get_default(n)}
   preset = {} if args.preset is None else {'preset': args.preset}
-  words = [f'--{key}={value}' for key, value in {**preset, **changed, **given}.items()]
+  everything = {**preset, **changed, **given}
+  words = [f'--{key}={value}' for key, value in everything.items() if value is not None]
   return shlex.join(['tfp-reprior', name, *words])

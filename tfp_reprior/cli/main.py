@@ -7,7 +7,8 @@ import sys
 import tempfile
 import traceback
 
-from tfp_reprior.cli import benchmark, figure, predict, presets, report, sample, tune
+import tfp_reprior as tfr
+from tfp_reprior.cli import benchmark, figure, predict, presets, report, sample, warmup
 from tfp_reprior.version import __version__
 
 _DESCRIPTION = """\
@@ -21,10 +22,10 @@ Each command has a --help of its own."""
 
 _EPILOG = """\
 Exit codes: 0 if all went well; 1 for a mistake in what was asked for; 2 for flags that do not
-exist; 130 after Ctrl-C. TensorFlow's log is left out; TF_CPP_MIN_LOG_LEVEL=0 in the environment
-brings it back."""
+exist; 3 if sampling failed: chains stood still, disagree, or are not finite; 130 after Ctrl-C.
+TensorFlow's log is left out; TF_CPP_MIN_LOG_LEVEL=0 in the environment brings it back."""
 
-_COMMANDS = (sample, tune, predict, report, figure, benchmark, presets)
+_COMMANDS = (sample, warmup, predict, report, figure, benchmark, presets)
 
 
 def main(argv=None):
@@ -44,10 +45,11 @@ def main(argv=None):
     print(f'tfp-reprior: {str(e) or "Interrupted."}', file=sys.stderr)
     return 130
   except Exception as e:
-    if not _is_mistake(e):
+    has_failed = _is_failure(e)
+    if not has_failed and not _is_mistake(e):
       raise
     print('tfp-reprior: error:', ' '.join(str(e).split()), file=sys.stderr)
-    return 1
+    return 3 if has_failed else 1
 
 
 def _parser():
@@ -71,6 +73,11 @@ def _parser():
     command.add_arguments(subparser)
     subparser.set_defaults(run=command.run, parser=subparser)
   return parser
+
+
+def _is_failure(error):
+  """Whether an error tells the user that sampling failed."""
+  return isinstance(error, RuntimeError) and isinstance(error, tfr.sampling.WarmupError)
 
 
 def _is_mistake(error):

@@ -7,21 +7,22 @@ from typing import NamedTuple
 HELP = 'list the named settings of --preset'
 
 DESCRIPTION = """\
-Lists the settings that --preset of `tfp-reprior sample` and `tfp-reprior tune` knows by name, or
-shows the flags of one of them. Flags that are given beside --preset go before those of the preset.
+Lists the settings that --preset of `tfp-reprior sample` and `tfp-reprior warmup` knows by name, or
+shows the flags of one of them. Flags that you pass override the preset. With a --step_size there is
+no warm-up: its steps are burn-in instead.
 
 The full ones are the settings of Hron et al. (2022) on CIFAR-10: data, network, noise, Langevin
-dynamics without accept / reject, and 3 million steps after 20,000 of burn-in, which are meant for
-accelerators. Numbers of chains and of test data are ours, and so is that of training data with the
-categorical likelihood. Those that end in -small are for two CPU cores: fewer data or a narrower
-network, fewer steps, and the default sampler.
+dynamics without accept / reject, and 3 million steps after 20,000 of warm-up, as many as the paper
+burns in; they are meant for accelerators. Numbers of chains and of test data are ours, and so is
+that of training data with the categorical likelihood. Those that end in -small are for two CPU
+cores: fewer data or a narrower network, fewer steps, and the default sampler.
 
 examples:
   tfp-reprior presets fcn-width-1024
   tfp-reprior sample --preset=fcn-width-1024-small --data_dir=tfds --run_dir=runs/small
   tfp-reprior sample --preset=fcn-width-128-small --data=digits --run_dir=runs/digits"""
 
-_NUM_STEPS, _NUM_BURNIN_STEPS = 3_000_000, 20_000
+_NUM_STEPS, _NUM_WARMUP_STEPS = 3_000_000, 20_000
 _WIDTHS = (32, 64, 128, 384, 512, 768, 1024)
 _SIZES = (64, 256, 1024, 10_240, 40_960)
 _LARGEST_SMALL_SIZE = 1024
@@ -47,14 +48,14 @@ def _full(summary, thinning=25, **flags):
     'sampler': 'uncalibrated_langevin',
     'num_results': _NUM_STEPS // thinning,
     'thinning': thinning,
-    'num_burnin_steps': _NUM_BURNIN_STEPS,
+    'num_warmup_steps': _NUM_WARMUP_STEPS,
   }
   return Preset(summary, {'data': 'cifar10', 'num_test': 256, **flags, **run})
 
 
 def _small(summary, **flags):
   """The same for two CPU cores."""
-  run = {'num_chains': 2, 'num_results': 300, 'thinning': 10, 'num_tuning_steps': 100}
+  run = {'num_chains': 2, 'num_results': 300, 'thinning': 10, 'num_warmup_steps': 1000}
   return Preset(summary, {'data': 'cifar10', 'num_test': 200, **run, **flags})
 
 
@@ -100,7 +101,7 @@ def _make_presets():
   presets['wide-resnet-small'] = _small(
     'Wide ResNet-20, width 16, 128 images, regularizer n*noise',
     **_wide_resnet(16, 128),
-    **{'num_results': 100, 'thinning': 2, 'max_tuning_seconds': 300},
+    **{'num_results': 100, 'thinning': 2, 'num_warmup_steps': 300},
   )
   return presets
 
@@ -126,6 +127,8 @@ def parse_args(parser, argv):
     return args
   check(args.preset)
   known = {k: v for k, v in PRESETS[args.preset].flags.items() if hasattr(args, k)}
+  if getattr(args, 'step_size', None) is not None:
+    known['num_burnin_steps'] = known.pop('num_warmup_steps')
   args.parser.set_defaults(**known)
   return parser.parse_args(argv)
 

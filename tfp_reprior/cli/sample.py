@@ -1,6 +1,8 @@
 """`tfp-reprior sample`: from data and a model to draws, predictions and a report."""
 
 import pathlib
+import sys
+import warnings
 
 import tfp_reprior as tfr
 from tfp_reprior.cli import flags, likelihood, networks
@@ -8,9 +10,10 @@ from tfp_reprior.cli import flags, likelihood, networks
 HELP = 'sample the posterior of a network'
 
 DESCRIPTION = f"""\
-Samples the posterior of a network's weights: tunes the step size, burns in, samples, and writes
-everything to --run_dir, with a report. It is saved every minute: after Ctrl-C, or worse, the same
-command goes on where it stopped; with more --num_results it goes on with a finished run.
+Samples the posterior of a network's weights: warms up, which finds the settings of the sampler,
+samples, and writes everything to --run_dir, with a report. It is saved every minute: after Ctrl-C,
+or worse, the same command goes on where it stopped; with more --num_results it goes on with a
+finished run. In the end it says whether to trust the draws; exit code 3 is for those that failed.
 
 examples:
   tfp-reprior sample --data=toy --width=64 --run_dir=runs/toy
@@ -33,61 +36,9 @@ def add_arguments(parser):
   """Adds the flags of this command."""
   flags.add_problem(parser)
   sampler = parser.add_argument_group('sampler')
-  flags.add_sampler(sampler)
-  flags.add(sampler, '--step_size', flags.positive_number, None, 'by default it is tuned')
-  flags.add(
-    sampler, '--damping', float, None, 'from 0 to 1; by default tuned, and 0.1 with a --step_size'
-  )
-  flags.add(
-    sampler,
-    '--num_integrator_steps',
-    flags.positive_integer,
-    None,
-    'steps for each accept / reject; by default tuned, and 1 with a --step_size',
-  )
-  flags.add(sampler, '--num_chains', flags.positive_integer, 4, 'chains, side by side')
-  flags.add(sampler, '--num_results', flags.positive_integer, 1000, 'draws of each chain')
-  flags.add(sampler, '--thinning', flags.positive_integer, 10, 'steps for each draw, about')
-  flags.add(
-    sampler,
-    '--num_burnin_steps',
-    flags.natural_number,
-    None,
-    'steps before the first draw; by default a fifth of the others',
-  )
-  flags.add(
-    sampler, '--num_tuning_steps', flags.positive_integer, 200, 'steps of a chain that tunes'
-  )
-  flags.add(
-    sampler, '--max_tuning_seconds', flags.positive_number, None, 'by default as long as it takes'
-  )
-  devices = parser.add_argument_group('devices')
-  flags.add(
-    devices,
-    '--chunk_size',
-    flags.positive_integer,
-    None,
-    'inputs that go through the network at once, to save memory; by default all',
-  )
-  flags.add(
-    devices,
-    '--strategy',
-    str,
-    None,
-    'mirrored: splits the work over the devices of this machine; multiworker: over machines that '
-    'all run this command, each with its TF_CONFIG; tpu: over the cores of a TPU; by default one '
-    'device is used',
-    metavar='NAME',
-  )
-  flags.add(
-    devices,
-    '--devices',
-    str,
-    None,
-    'for mirrored: how many, or names such as GPU:0,GPU:1; by default all GPUs, or else CPUs; for '
-    'tpu: its address; by default that of this machine',
-    metavar='N|NAMES|ADDRESS',
-  )
+  flags.add(sampler, '--step_size', flags.positive_number, None, 'by default warm-up finds it')
+  flags.add_chains(sampler)
+  flags.add_devices(parser)
   run = parser.add_argument_group('run')
   run.add_argument('--run_dir', required=True, metavar='DIR', help='folder for everything')
   run.add_argument(
@@ -111,16 +62,25 @@ def add_arguments(parser):
 
 def run(args):
   """Runs the command. Returns the exit code."""
+  return with_workers(args, _sample)
+
+
+def with_workers(args, fn):
+  """Calls `fn` with `args`, the strategy, and whether this is the chief of its workers."""
   tfr.compilation.keep_freed_memory()
   from tfp_reprior.internal import workers as workers_lib  # imports TensorFlow
 
   strategy = _strategy(args)
   workers = workers_lib.Workers(strategy)
   with workers.watched():
-    return _sample(args, strategy, workers.is_chief)
+    return fn(args, strategy, workers.is_chief)
 
 
-def _sample(args, strategy, is_chief):
+def arguments(args, strategy, is_chief):
+  """The arguments of `sample_posterior` and `warm_up` that the flags ask for, by name.
+
+  The chief also says what the data are, and keeps how they were prepared, if there is a folder.
+  """
   data = flags.load_data(args)
   chosen = likelihood.make(args)
   y_train, y_test = (
@@ -128,37 +88,41 @@ def _sample(args, strategy, is_chief):
   )
   model = networks.make(args, data)
   if is_chief:
-    keep_preparation(args.run_dir, data.preparation)
+    if args.run_dir is not None:
+      keep_preparation(args.run_dir, data.preparation)
     print(f'{args.data}: {flags.describe(data)}; devices: {flags.devices()}', flush=True)
-  result = tfr.sample_posterior(
-    model,
-    data.x_train,
-    y_train,
-    likelihood=chosen,
-    x_test=data.x_test,
-    y_test=y_test,
-    run_dir=args.run_dir,
-    resume=args.resume,
-    checkpoint_seconds=args.checkpoint_seconds,
-    progress=not args.quiet,
-    strategy=strategy,
-    chunk_size=args.chunk_size,
-    num_chains=args.num_chains,
-    num_results=args.num_results,
-    thinning=args.thinning,
-    num_burnin_steps=args.num_burnin_steps,
-    sampler=args.sampler,
-    regularizer=args.regularizer,
-    step_size=args.step_size,
-    damping=args.damping,
-    num_integrator_steps=args.num_integrator_steps,
-    num_tuning_steps=args.num_tuning_steps,
-    max_tuning_seconds=args.max_tuning_seconds,
-    seed=args.seed,
-  )
+  return {
+    'model': model,
+    'x': data.x_train,
+    'y': y_train,
+    'likelihood': chosen,
+    'x_test': data.x_test,
+    'y_test': y_test,
+    'run_dir': args.run_dir,
+    'progress': not args.quiet,
+    'strategy': strategy,
+    'chunk_size': args.chunk_size,
+    'regularizer': args.regularizer,
+    'seed': args.seed,
+    **{name: getattr(args, name) for name in flags.CHAINS},
+  }
+
+
+def _sample(args, strategy, is_chief):
+  with warnings.catch_warnings():
+    # `_tell` says it, in a line without that of the code.
+    warnings.simplefilter('ignore', tfr.diagnostics.SamplingWarning)
+    result = tfr.sample_posterior(
+      **arguments(args, strategy, is_chief),
+      step_size=args.step_size,
+      resume=args.resume,
+      checkpoint_seconds=args.checkpoint_seconds,
+    )
   if is_chief:
     _tell(result, args)
-  return 0 if result.is_complete else 130
+  if not result.is_complete:
+    return 130
+  return 3 if result.verdict.level == 'failed' else 0
 
 
 def _tell(result, args):
@@ -168,6 +132,16 @@ def _tell(result, args):
     print(f'\nInterrupted. {args.run_dir} holds what there is; the same command goes on with it.')
   elif args.report:
     write_report(result, args.run_dir)
+  sys.stdout.flush()
+  if result.verdict.level != 'good':
+    print(f'tfp-reprior: {_warning(result.verdict)}', file=sys.stderr)
+
+
+def _warning(verdict):
+  """The verdict in one line, if it is not good."""
+  if verdict.level == 'failed':
+    return f'sampling failed: {str(verdict).removeprefix("Sampling failed: ")}'
+  return f'warning: {verdict}'
 
 
 def _strategy(args):

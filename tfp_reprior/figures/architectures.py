@@ -24,18 +24,8 @@ _PROBLEMS = {
 }
 _RUN = {
   'smoke': {'num_results': 12, 'num_burnin_steps': 0, 'thinning': 1, 'step_size': 0.02},
-  'laptop': {
-    'num_results': 400,
-    'num_burnin_steps': 500,
-    'thinning': 5,
-    'num_tuning_steps': 150,
-  },
-  'paper': {
-    'num_results': 30_000,
-    'num_burnin_steps': 20_000,
-    'thinning': 100,
-    'num_tuning_steps': 5000,
-  },
+  'laptop': {'num_results': 400, 'thinning': 5, 'num_warmup_steps': 1000},
+  'paper': {'num_results': 30_000, 'thinning': 100, 'num_warmup_steps': 20_000},
 }
 _NUM_TEST = {'smoke': 3, 'laptop': 100, 'paper': 100}
 _DASHES = ('-', '--', ':')

@@ -1,4 +1,4 @@
-"""Effective sample sizes of tuned chains, standard and repriorised."""
+"""Effective sample sizes of chains after warm-up, standard and repriorised."""
 
 from tfp_reprior.figures import chains, plotting, recipes
 
@@ -8,18 +8,8 @@ _SAMPLERS = {
 }
 _RUN = {
   'smoke': {'num_results': 20, 'num_burnin_steps': 2, 'thinning': 2, 'step_size': 0.02},
-  'laptop': {
-    'num_results': 1000,
-    'num_burnin_steps': 500,
-    'thinning': 5,
-    'num_tuning_steps': 200,
-  },
-  'paper': {
-    'num_results': 120_000,
-    'num_burnin_steps': 20_000,
-    'thinning': 25,
-    'num_tuning_steps': 5000,
-  },
+  'laptop': {'num_results': 1000, 'thinning': 5, 'num_warmup_steps': 1000},
+  'paper': {'num_results': 120_000, 'thinning': 25, 'num_warmup_steps': 20_000},
 }
 _NUM_TEST = {'smoke': 3, 'laptop': 100, 'paper': 100}
 _SWEEPS = {

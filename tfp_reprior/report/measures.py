@@ -1,24 +1,21 @@
-"""What the report says of a run, as numbers and sentences."""
+"""What the report says of a run, as numbers."""
 
 import functools
-import math
 
 import numpy as np
 
 from tfp_reprior import diagnostics
+from tfp_reprior.diagnostics import verdict
 from tfp_reprior.sampling import metrics
 
-NAMES = {'theta': 'weights', 'f': 'outputs at x_test', 'noise_scale': 'noise scale'}
+# What is drawn; all of `verdict.NAMES` is in tables.
+DRAWN = ('hidden', 'theta', 'f', 'noise_scale', 'log_likelihood')
 METRICS = {
   'rmse': 'RMSE',
   'coverage_90': 'coverage of 90 % intervals',
   'negative_log_likelihood': 'negative log likelihood',
 }
-LEVELS = ('good', 'unsure', 'bad')
 _MIN_DRAWS = 4  # fewer have no autocorrelation to speak of
-_SMALL_R_HAT, _LARGE_R_HAT = 1.05, 1.1
-_SMALL_ESS = 100
-_LOW_ACCEPTANCE = {True: 0.2, False: 0.95}  # with accept / reject, and without
 
 
 class Run:
@@ -27,28 +24,46 @@ class Run:
   Args:
     result: A `tfp_reprior.sampling.Result`.
     label: What the page calls it.
+
+  Attributes:
+    names: List of the quantities to draw. The weights are drawn by the hidden ones, if there are
+      any: the readout may be drawn anew each time, and would hide them.
   """
 
   def __init__(self, result, label):
     self.result = result
     self.label = label
-    self.names = [n for n in NAMES if n in result.trace and result.num_draws >= _MIN_DRAWS]
+    known = [n for n in DRAWN if n in result.trace and result.num_draws >= _MIN_DRAWS]
+    self.names = [n for n in known if n != 'theta' or 'hidden' not in known]
+
+  @property
+  def verdict(self):
+    """The `tfp_reprior.diagnostics.Verdict`."""
+    return self.result.verdict
+
+  @property
+  def is_failed(self):
+    return self.verdict.level == 'failed'
+
+  def draws(self, name):
+    """The trace of a quantity, `[s, c, r]`, also if it is one number."""
+    values = np.asarray(self.result.trace[name])
+    return values.reshape([*values.shape[:2], -1])
 
   @functools.cached_property
   def ess(self):
-    """Effective sample sizes `[r]` by name, of all chains together."""
-    return {n: np.asarray(self.result.effective_sample_size(n)) for n in self.names}
+    """Bulk effective sample sizes `[r]` by name, of all chains together."""
+    return {n: np.atleast_1d(self.result.effective_sample_size(n)) for n in self.names}
 
   def ess_per(self, unit):
     """Effective samples per `'step'` of one chain, or per `'second'` of all, `[r]` by name."""
     seconds, steps = self.result.seconds['sampling'], self.result.num_steps * self.result.num_chains
     return {n: ess / {'step': steps, 'second': seconds}[unit] for n, ess in self.ess.items()}
 
-  @functools.cached_property
+  @property
   def r_hat(self):
-    """R-hat `[r]` by name; empty for a single chain."""
-    names = self.names if self.result.num_chains > 1 else []
-    return {n: np.sqrt(self.result.r_hat_squared(n)) for n in names}
+    """The largest rank-normalized R-hat by name."""
+    return {n: self.verdict.mixing[n].r_hat for n in self.names}
 
   @functools.cached_property
   def prediction(self):
@@ -77,81 +92,20 @@ class Run:
     figures = {}
     for unit in ('step', 'second'):
       for name, ess in self.ess_per(unit).items():
-        figures[f'ESS per {unit}, {NAMES[name]}, median'] = float(np.median(ess))
-        figures[f'ESS per {unit}, {NAMES[name]}, smallest'] = float(np.min(ess))
+        what, known = verdict.NAMES[name], ess[np.isfinite(ess)]
+        if len(known):
+          figures[f'ESS per {unit}, {what}, median'] = float(np.median(known))
+          figures[f'ESS per {unit}, {what}, smallest'] = float(np.min(known))
     for name, r_hat in self.r_hat.items():
-      figures[f'R-hat, {NAMES[name]}, largest'] = float(np.max(r_hat))
+      figures[f'R-hat, {verdict.NAMES[name]}, largest'] = r_hat
     figures['acceptance, mean'] = float(np.mean(self.result.trace['acceptance']))
     milliseconds = 1000 * self.result.seconds['sampling']
     figures['milliseconds per step of all chains'] = milliseconds / self.result.num_steps
     return figures | {f'test {name}': value for name, value in self.metrics.items()}
 
 
-def verdict(run):
-  """Whether the chains mixed.
-
-  Returns:
-    level: `'good'`, `'unsure'` or `'bad'`.
-    badge: A few words.
-    sentences: List of what there is to say.
-  """
-  result, acceptance = run.result, run.figures['acceptance, mean']
-  level, badge, facts, advice = _mixing(run)
-  sentences = [*facts, f'Mean acceptance is {acceptance:.3f}.', *advice]
-  is_calibrated = not result.settings['sampler'].startswith('uncalibrated')
-  if not acceptance >= _LOW_ACCEPTANCE[is_calibrated]:
-    level = max('unsure', level, key=LEVELS.index)
-    cost = 'most steps are wasted' if is_calibrated else 'without accept / reject draws are biased'
-    sentences.append(f'That is low: {cost}, and a smaller step size may serve better.')
-  if not result.is_complete:
-    level, badge = max('unsure', level, key=LEVELS.index), f'Interrupted. {badge}'
-    planned = result.settings['num_results']
-    sentences.insert(0, f'The run was interrupted after {result.num_draws:,} of {planned:,} draws.')
-  return level, badge, sentences
-
-
-_ADVICE = {
-  'good': ('Mixed', []),
-  'unsure': (
-    'Too short',
-    ['Means are rough and tails unknown: run longer for figures to rely on.'],
-  ),
-  'bad': (
-    'Not mixed',
-    ['The chains disagree: do not trust averages; run longer, or burn in longer.'],
-  ),
-}
-
-
-def _mixing(run):
-  """Level and badge, what is the case, and what to do about it."""
-  result = run.result
-  if not run.names:
-    return 'bad', 'Too short', [f'Chains of {result.num_draws} draws are too short to judge.'], []
-  if not all(np.all(np.isfinite(result.trace[n])) for n in run.names):
-    return 'bad', 'Diverged', ['The chains left the range of floating point numbers.'], []
-  levels, facts = {}, []
-  for name, ess in run.ess.items():
-    r_hat = float(np.max(run.r_hat.get(name, math.nan)))
-    is_good = r_hat <= _SMALL_R_HAT and np.min(ess) >= _SMALL_ESS
-    levels[name] = 'good' if is_good else 'unsure' if r_hat <= _LARGE_R_HAT else 'bad'
-    fact = f'the largest R-hat is {r_hat:.3f} and ' if run.r_hat else ''
-    facts.append(
-      f'For the {NAMES[name]} {fact}the smallest effective sample size is {np.min(ess):,.0f} of '
-      f'{result.num_draws * result.num_chains:,} draws.'
-    )
-  if not run.r_hat:
-    return 'unsure', 'One chain', ['One chain cannot be checked against another.', *facts], []
-  if {levels.get('f'), levels.get('noise_scale', 'good')} == {'good'} != {levels['theta']}:
-    advice = 'Rely on predictions there, but not on averages of weights.'
-    return 'unsure', 'Outputs mixed, weights not', facts, [advice]
-  worst = max(levels.values(), key=LEVELS.index)
-  badge, advice = _ADVICE[worst]
-  return worst, badge, facts, advice
-
-
 def r_hat_curve(draws, num_points=25):
-  """R-hat**2 - 1 of growing beginnings of chains.
+  """R-hat**2 - 1 of growing beginnings of chains, as in the paper.
 
   Args:
     draws: `[s, c, r]`.

@@ -2,9 +2,10 @@
 
 import numpy as np
 
+from tfp_reprior.diagnostics import verdict
 from tfp_reprior.report import drawing, measures
 
-_MAX_POINTS = 200  # of a line, which keeps the page small
+_MAX_POINTS = 160  # of a line, which keeps the page small
 _MAX_CHAINS = 6
 _NUM_BLOCKS = 100  # of steps, over which acceptance is averaged
 _NUM_BINS = 24
@@ -15,11 +16,13 @@ def effective_sample_sizes(title, groups, unit):
 
   Args:
     title: Text.
-    groups: List of pairs: text, and effective sample sizes per `unit`, `[r]` or empty.
+    groups: List of pairs: text, and effective sample sizes per `unit`, `[r]` or empty. What is one
+      number has no distribution, and is left out.
     unit: `'step'` or `'second'`.
   """
   groups = [(i, label, np.asarray(v)) for i, (label, v) in enumerate(groups)]
-  groups = [(i, label, v[np.isfinite(v)]) for i, label, v in groups if np.any(np.isfinite(v))]
+  groups = [(i, label, v[np.isfinite(v)]) for i, label, v in groups if len(v) > 1]
+  groups = [group for group in groups if len(group[-1])]
   if not groups:
     return ''  # no chain moved
 
@@ -49,13 +52,13 @@ def effective_sample_sizes(title, groups, unit):
     title,
     draw_fn,
     [drawing.line_key(i, f'{label} (median {np.median(v):.3g})') for i, label, v in groups],
-    'How many random projections have which effective sample size; dotted lines are medians. '
+    'How many random projections have which bulk effective sample size; dotted lines are medians. '
     f'Further right is better, and the left end is what mixes worst. {of_unit[unit]}',
   )
 
 
 def r_hat(title, groups):
-  """R-hat**2 - 1 of growing beginnings of the chains.
+  """R-hat**2 - 1 of growing beginnings of the chains, as in the paper.
 
   Args:
     title: Text.
@@ -91,6 +94,12 @@ def r_hat(title, groups):
   )
 
 
+def draws_of(run, label, name):
+  """A group of `r_hat`; without draws if there is no other chain to compare with."""
+  has_curve = name in run.names and run.result.num_chains > 1
+  return label, run.draws(name) if has_curve else None, run.result.settings['thinning']
+
+
 def projections(run, name):
   """Traces of the slowest and of a typical projection, and their autocorrelations.
 
@@ -101,8 +110,8 @@ def projections(run, name):
   which = 'The projections with the smallest and with the median effective sample size. '
   shown = {'slowest projection': order[0], 'typical projection': order[len(order) // 2]}
   if len(order) == 1:
-    which, shown = '', {measures.NAMES[name]: 0}
-  shown = {text: np.asarray(result.trace[name][:, :, i]) for text, i in shown.items()}
+    which, shown = '', {verdict.NAMES[name]: 0}
+  shown = {text: run.draws(name)[:, :, i] for text, i in shown.items()}
 
   def draw_traces(*axes):
     for ax, (text, values) in zip(axes, shown.items(), strict=True):
@@ -119,14 +128,14 @@ def projections(run, name):
 
   return [
     drawing.plot(
-      f'Trace of {measures.NAMES[name]}',
+      f'Trace of {verdict.NAMES[name]}',
       draw_traces,
       _chain_keys(result),
       f'{which}Chains should cross and cover the same range, without drift.',
       num_rows=len(shown),
     ),
     drawing.plot(
-      f'Autocorrelation of {measures.NAMES[name]}',
+      f'Autocorrelation of {verdict.NAMES[name]}',
       draw_autocorrelations,
       [drawing.line_key(i, text) for i, text in enumerate(shown)],
       'How alike draws are that lie so many steps apart, mean over chains. The sooner it falls to '
@@ -136,15 +145,16 @@ def projections(run, name):
 
 
 def histories(run):
-  """Acceptance and energy over steps, burn-in included."""
+  """Acceptance and energy over steps, warm-up included."""
   result = run.result
 
   def phases(name):
-    """Steps `[s]` and values `[s, c]` of burn-in, which ends at step 0, and of sampling."""
-    burnin = result.burnin_trace.get(name, ())
-    for values, offset in ((burnin, len(burnin)), (result.trace[name], 0)):
-      if len(values):
-        yield result.settings['thinning'] * (np.arange(1, len(values) + 1) - offset), values
+    """Steps `[s]` and values `[s, c]` of warm-up, which ends at step 0, and of sampling."""
+    if len(result.warmup_trace.get(name, ())):
+      steps = np.cumsum(result.warmup_trace['steps'])
+      yield steps - steps[-1], result.warmup_trace[name]
+    values = result.trace[name]
+    yield result.settings['thinning'] * np.arange(1, len(values) + 1), values
 
   def draw_acceptance(ax):
     for steps, values in phases('acceptance'):
@@ -161,7 +171,7 @@ def histories(run):
   def draw_energy(ax):
     for steps, values in phases('energy'):
       _draw_chains(ax, steps, values)
-    # The start of burn-in is often so far off that nothing else could be seen.
+    # The start of warm-up is often so far off that nothing else could be seen.
     low, high = drawing.limits(values)
     bottom, top = ax.get_ylim()
     ax.axvline(0, color=drawing.MUTED, linestyle=':')
@@ -173,14 +183,14 @@ def histories(run):
       'Acceptance',
       draw_acceptance,
       [('line', drawing.COLORS[0], 'mean'), ('band', drawing.COLORS[0], 'lowest to highest chain')],
-      'Means over blocks of steps; burn-in lies left of the dotted line. It should be level, with '
-      'no chain far below the others.',
+      'Means over blocks of steps; warm-up lies left of the dotted line. Right of it the curve '
+      'should be level, with no chain far below the others.',
     ),
     drawing.plot(
       'Energy',
       draw_energy,
       _chain_keys(result),
-      'Minus the log-density of state and momentum, up to a constant; burn-in, which may leave the '
+      'Minus the log-density of state and momentum, up to a constant; warm-up, which may leave the '
       'frame, lies left of the dotted line. All chains should settle at one level.',
     ),
   ]

@@ -4,10 +4,22 @@ import html
 import math
 import pathlib
 
+import numpy as np
+
+from tfp_reprior.diagnostics import verdict
 from tfp_reprior.internal import files
-from tfp_reprior.report import measures, mixing_plots, prediction_plots, style
+from tfp_reprior.report import (
+  comparison,
+  elements,
+  measures,
+  mixing_plots,
+  prediction_plots,
+  style,
+)
 from tfp_reprior.sampling import prediction
 from tfp_reprior.version import __version__
+
+_MAX_CHAINS = 12  # in a table
 
 
 def write_report(results, path, names=None):
@@ -60,7 +72,7 @@ def _page(runs):
   sections = {f'run-{i}': (run.label, _run(run)) for i, run in enumerate(runs, 1)}
   nav = ''
   if len(runs) > 1:
-    sections = {'comparison': ('Comparison', _comparison(runs)), **sections}
+    sections = {'comparison': ('Comparison', comparison.section(runs)), **sections}
     links = (f'<a href="#{i}">{html.escape(label)}</a>' for i, (label, _) in sections.items())
     nav = f'<nav aria-label="Sections">{"".join(links)}</nav>'
   body = ''.join(
@@ -79,89 +91,44 @@ def _page(runs):
 <header><h1>Posterior sampling</h1>{nav}</header>
 <main>
 {body}</main>
-<footer><p>Effective sample size (ESS) and R-hat are of random one-dimensional projections of the
-weights and of the outputs at the test inputs, as in Hron et al. (2022): R-hat² is the variance of
-all draws over the mean variance within a chain. Written by tfp_reprior {__version__}.</p></footer>
+<footer><p>Bulk and tail effective sample size (ESS) and R-hat are of all chains together, split in
+halves and rank-normalized, as in Vehtari et al. (2021). Weights and outputs at the test inputs are
+seen through random one-dimensional projections, as in Hron et al. (2022), and so are the curves of
+R-hat² − 1: the variance between chains over the mean variance within a chain. Written by
+tfp_reprior {__version__}.</p></footer>
 </body>
 </html>
 """
 
 
-def _comparison(runs):
-  first, *others = runs
-  head = ['', html.escape(first.label)]
-  for run in others:
-    head += [html.escape(run.label), 'ratio']
-  rows = []
-  for name in dict.fromkeys(name for run in runs for name in run.figures):
-    cells = [_figure(first.figures.get(name))]
-    for run in others:
-      cells += [_figure(run.figures.get(name)), _ratio(run, first, name)]
-    rows.append((name[0].upper() + name[1:], cells))
-  plots = []
-  for name, what in measures.NAMES.items():
-    if any(name in run.names for run in runs):
-      for unit in ('step', 'second'):
-        groups = [(run.label, run.ess_per(unit).get(name, ())) for run in runs]
-        plots.append(mixing_plots.effective_sample_sizes(f'ESS per {unit}, {what}', groups, unit))
-      if any(name in run.r_hat for run in runs):
-        plots.append(
-          mixing_plots.r_hat(f'R-hat of {what}', [_draws(r, r.label, name) for r in runs])
-        )
-  return (
-    _headline(runs)
-    + f'<div class="card">{_table("Runs compared", head, rows)}<p class="note">Ratios are to the '
-    'first run; of log-likelihoods, differences. ESS is per step of one chain, and per second of '
-    'all chains together.</p></div><h3>Mixing side by side</h3>' + _grid(plots)
-  )
-
-
-def _headline(runs):
-  """The verdicts in brief, and by how much the runs differ."""
-  verdicts = [measures.verdict(run) for run in runs]
-  worst = max((level for level, *_ in verdicts), key=measures.LEVELS.index)
-  badges = [f'{run.label}: {badge}' for run, (_, badge, _) in zip(runs, verdicts, strict=True)]
-  first, *others = runs
-  text = (
-    'The effective sample sizes are too large where chains disagree. ' if worst == 'bad' else ''
-  )
-  for what in measures.NAMES.values():
-    name = f'ESS per second, {what}, median'
-    ratios = ', '.join(f'{run.label} {_ratio(run, first, name)}' for run in others)
-    if any(name in run.figures for run in others):
-      text += f'{name}, against {first.label}: {ratios}. '
-  return _verdict(worst, ' · '.join(badges), text)
-
-
 def _run(run):
-  level, badge, sentences = measures.verdict(run)
-  parts = [_verdict(level, badge, ' '.join(sentences)), _tiles(run)]
-  parts += ['<h3>Settings</h3>', _settings(run), _tables(run), _tuning(run)]
+  judged = run.verdict
+  reasons = [reason.text for reason in judged.reasons]
+  parts = [
+    elements.verdict(judged.level, judged.headline, reasons, ' '.join(judged.advice)),
+    _tiles(run),
+  ]
+  parts += ['<h3>Settings</h3>', _settings(run), _tables(run), _warmup(run)]
+  parts += ['<h3>Mixing</h3>', _mixing(run)]
   if run.names:
     plots = []
     for unit in ('step', 'second'):
-      groups = [(measures.NAMES[name], ess) for name, ess in run.ess_per(unit).items()]
+      groups = [(verdict.NAMES[name], ess) for name, ess in run.ess_per(unit).items()]
       plots.append(mixing_plots.effective_sample_sizes(f'ESS per {unit}', groups, unit))
-    if run.r_hat:
-      groups = [_draws(run, measures.NAMES[name], name) for name in run.names]
+    if run.result.num_chains > 1:
+      groups = [mixing_plots.draws_of(run, verdict.NAMES[name], name) for name in run.names]
       plots.append(mixing_plots.r_hat('R-hat against steps', groups))
-    parts += ['<h3>Mixing</h3>', _grid(plots)]
+    parts.append(elements.grid(plots))
   # A column for each name, and one for the sampler.
   columns = [
     *(mixing_plots.projections(run, name) for name in run.names),
     mixing_plots.histories(run),
   ]
-  parts += ['<h3>Chains</h3>', _grid([plot for row in zip(*columns, strict=True) for plot in row])]
+  parts += [
+    '<h3>Chains</h3>',
+    elements.grid([plot for row in zip(*columns, strict=True) for plot in row]),
+  ]
   return ''.join(parts) + '<h3>Predictions</h3>' + _predictions(run)
-
-
-def _draws(run, label, name):
-  draws = run.result.trace[name] if name in run.r_hat else None
-  return label, draws, run.result.settings['thinning']
-
-
-def _verdict(level, badge, text):
-  return f'<div class="verdict {level}"><b>{html.escape(badge)}</b><p>{html.escape(text)}</p></div>'
 
 
 _HEADLINE_METRICS = (
@@ -175,17 +142,16 @@ _HEADLINE_METRICS = (
 def _tiles(run):
   result = run.result
   tiles = [('draws × chains', f'{result.num_draws:,} × {result.num_chains}')]
-  for name, what in measures.NAMES.items():
-    if name in run.r_hat:
-      tiles.append((f'largest R-hat, {what}', f'{run.r_hat[name].max():.3f}'))
-    if name in run.ess:
-      tiles.append((f'smallest ESS, {what}', _figure(run.ess[name].min())))
-  tiles.append(('mean acceptance', _figure(run.figures['acceptance, mean'])))
+  for name in run.names:
+    mixing, what = run.verdict.mixing[name], verdict.NAMES[name]
+    tiles.append((f'largest R-hat, {what}', elements.r_hat(mixing.r_hat)))
+    tiles.append((f'smallest ESS, {what}', elements.figure(mixing.bulk_ess)))
+  tiles.append(('mean acceptance', elements.figure(run.figures['acceptance, mean'])))
   name = 'milliseconds per step of all chains'
-  tiles.append((name, _figure(run.figures[name])))
+  tiles.append((name, elements.figure(run.figures[name])))
   for name in _HEADLINE_METRICS:
-    if name in run.metrics and len(tiles) < 10:
-      tiles.append((f'test {name}', _figure(run.metrics[name])))
+    if name in run.metrics and len(tiles) < 12:
+      tiles.append((f'test {name}', elements.figure(run.metrics[name])))
   items = ''.join(f'<div class="tile"><dt>{n}</dt><dd>{value}</dd></div>' for n, value in tiles)
   return f'<dl class="tiles">{items}</dl>'
 
@@ -195,6 +161,8 @@ def _settings(run):
   for name, value in run.result.settings.items():
     if isinstance(value, dict):
       value = ', '.join(f'{k} {v}' for k, v in value.items())
+    elif isinstance(value, (list, tuple)):
+      value = ', '.join(map(str, value))
     text = f'{value:.5g}' if isinstance(value, float) else str('none' if value is None else value)
     size = ' class="wide"' if len(text) > 20 else ''
     items.append(f'<div{size}><dt>{name.replace("_", " ")}</dt><dd>{html.escape(text)}</dd></div>')
@@ -206,28 +174,60 @@ def _tables(run):
   seconds = run.result.seconds
   total = sum(seconds.values()) or math.inf
   rows = [(phase, [f'{s:,.1f} s', f'{s / total:.0%}']) for phase, s in seconds.items()]
-  cards = [('Time', _table('Time by phase', ['Phase', 'Time', 'Share'], rows))]
+  cards = [('Time', elements.table('Time by phase', ['Phase', 'Time', 'Share'], rows))]
   if run.metrics:
-    rows = [(name, [_figure(value)]) for name, value in run.metrics.items()]
-    cards.append(('Test data', _table('Figures on test data', ['Figure', 'Value'], rows)))
-  return _grid([f'<div class="card"><h4>{title}</h4>{content}</div>' for title, content in cards])
+    rows = [(name, [elements.figure(value)]) for name, value in run.metrics.items()]
+    cards.append(('Test data', elements.table('Figures on test data', ['Figure', 'Value'], rows)))
+  return elements.grid(
+    [f'<div class="card"><h4>{title}</h4>{content}</div>' for title, content in cards]
+  )
 
 
-def _tuning(run):
-  tuning = run.result.tuning
-  if tuning is None:
+def _mixing(run):
+  """How each kind of quantity mixed, and what each chain did."""
+  result = run.result
+  rows = []
+  for name, m in run.verdict.mixing.items():
+    per_step = 1000 * m.bulk_ess / (result.num_steps * result.num_chains)
+    cells = [elements.r_hat(m.r_hat), *map(elements.figure, (m.bulk_ess, m.tail_ess, per_step))]
+    rows.append((verdict.NAMES[name], cells))
+  head = ['Slowest of', 'R-hat', 'Bulk ESS', 'Tail ESS', 'Bulk ESS per 1,000 steps']
+  cards = [elements.table('Mixing of each kind of quantity', head, rows)] if rows else []
+  acceptance = np.mean(result.trace['acceptance'], axis=0)
+  level = np.mean(result.trace['log_likelihood'], axis=0)
+  rows = [
+    (f'chain {c + 1}', [elements.figure(acceptance[c]), elements.figure(level[c])])
+    for c in range(min(_MAX_CHAINS, result.num_chains))
+  ]
+  note = ''
+  if result.num_chains > _MAX_CHAINS:
+    low, high = map(elements.figure, (np.min(acceptance), np.max(acceptance)))
+    note = f'{result.num_chains} chains in all, with an acceptance from {low} to {high}.'
+  head = ['', 'Mean acceptance', 'Mean log-likelihood']
+  cards.append(elements.table('What each chain did', head, rows) + f'<p class="note">{note}</p>')
+  return elements.grid([f'<div class="card">{content}</div>' for content in cards])
+
+
+def _warmup(run):
+  found = run.result.warmup
+  if found is None:
     return ''
   rows = []
-  for t in tuning.trials:
-    note = 'chosen' if tuning.is_chosen(t) else '' if t.is_feasible else 'not allowed'
-    measured = map(_figure, (t.acceptance, 1000 * t.ess_per_gradient))
-    cells = [_figure(t.damping), str(t.num_integrator_steps), *measured, note]
-    rows.append((_figure(t.step_size), cells))
-  head = ['Step size', 'Damping', 'Steps', 'Acceptance', 'ESS per 1,000 gradients', '']
-  return (
-    f'<details class="card"><summary>Tuning chose step size {_figure(tuning.step_size)} '
-    f'after {len(rows)} pilot runs</summary>{_table("Tuning", head, rows)}</details>'
+  for b in found.blocks:
+    acceptance = f'{min(b.acceptance):.2f} to {max(b.acceptance):.2f}'
+    counts = [str(b.num_integrator_steps), f'{b.num_transitions:,}', acceptance]
+    measured = map(elements.figure, (b.log_likelihood, 1000 * b.ess_per_gradient))
+    rows.append(
+      (b.stage, [elements.figure(b.step_size), elements.figure(b.damping), *counts, *measured])
+    )
+  head = ['Stage', 'Step size', 'Damping', 'Steps', 'Transitions', 'Acceptance by chain']
+  head += ['Log-likelihood', 'ESS per 1,000 gradients']
+  summary = (
+    f'Warm-up found step size {elements.figure(found.step_size)} with {found.num_gradients:,} '
+    'gradients of each chain'
   )
+  content = elements.table('Warm-up', head, rows)
+  return f'<details class="card"><summary>{summary}</summary>{content}</details>'
 
 
 def _predictions(run):
@@ -248,37 +248,4 @@ def _predictions(run):
   if y is not None and has_noise:
     plots.append(prediction_plots.errors(run.prediction, y))
   note = '' if y is not None else '<p class="note">The run has no test targets (y_test).</p>'
-  return _grid(plots) + note
-
-
-def _grid(items):
-  return f'<div class="grid">{"".join(items)}</div>'
-
-
-def _table(label, head, rows):
-  """A table in a box that scrolls by itself. Rows are pairs of a heading and cells; all is HTML."""
-  columns = ''.join(f'<th scope="col">{cell}</th>' for cell in head)
-  body = ''.join(
-    f'<tr><th scope="row">{name}</th>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>'
-    for name, cells in rows
-  )
-  return (
-    f'<div class="scroll" tabindex="0" role="region" aria-label="{label}"><table><thead><tr>'
-    f'{columns}</tr></thead><tbody>{body}</tbody></table></div>'
-  )
-
-
-def _figure(value):
-  """A measured number, to three digits."""
-  if value is None or math.isnan(value):
-    return '–'
-  return f'{value:,.0f}' if abs(value) >= 100 else f'{value:#.3g}'
-
-
-def _ratio(run, first, name):
-  value, reference = run.figures.get(name), first.figures.get(name)
-  if value is None or not reference:
-    return '–'
-  return (
-    f'{value - reference:+#.3g}' if 'log likelihood' in name else f'×{_figure(value / reference)}'
-  )
+  return elements.grid(plots) + note

@@ -2,10 +2,10 @@
 
 CSS = """
 :root { color-scheme: light dark; --bg: #f5f6f8; --card: #fff; --ink: #1b2430; --muted: #56606e;
-  --line: #dfe3e8; --good: #00664a; --unsure: #855300; --bad: #b3261e;
+  --line: #dfe3e8; --good: #00664a; --unsure: #855300; --failed: #b3261e;
   --c0: #0072b2; --c1: #d55e00; --c2: #009e73; --c3: #b8578f; --c4: #b27b00; --c5: #3d9bd4; }
 @media (prefers-color-scheme: dark) { :root { --bg: #12161c; --card: #1b2129; --ink: #e6eaf0;
-  --muted: #a3adba; --line: #343d49; --good: #4fd0a5; --unsure: #f0b84a; --bad: #ff8a80;
+  --muted: #a3adba; --line: #343d49; --good: #4fd0a5; --unsure: #f0b84a; --failed: #ff8a80;
   --c0: #5fb0e8; --c1: #f58a4b; --c2: #35c79a; --c3: #e39cc6; --c4: #f0bd45; --c5: #9ad4f7; } }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--bg); color: var(--ink);
@@ -22,7 +22,8 @@ figcaption, dt, .note { color: var(--muted); font-size: 13px; } dl, dd { margin:
 .verdict { background: var(--card); border: 1px solid var(--line); border-radius: 8px;
   border-left: 6px solid var(--tone); padding: 14px 18px; margin-bottom: 14px; }
 .verdict b { color: var(--tone); display: block; font-size: 18px; overflow-wrap: anywhere; }
-.good { --tone: var(--good); } .unsure { --tone: var(--unsure); } .bad { --tone: var(--bad); }
+.verdict ul { margin: 6px 0; padding-left: 20px; overflow-wrap: anywhere; }
+.good { --tone: var(--good); } .unsure { --tone: var(--unsure); } .failed { --tone: var(--failed); }
 .tiles, .grid, .settings { display: grid; gap: 14px; }
 .tiles { grid-template-columns: repeat(auto-fill, minmax(min(200px, 42%), 1fr)); }
 .settings { grid-template-columns: repeat(auto-fill, minmax(135px, 1fr)); }
@@ -42,7 +43,7 @@ figcaption, dt, .note { color: var(--muted); font-size: 13px; } dl, dd { margin:
 .legend .dash { border-top-style: dashed; } .legend .dot { width: 9px; height: 9px; border: 0;
   border-radius: 5px; background: var(--key); }
 .legend .band { height: 11px; border: 0; background: var(--key); opacity: 0.3; }
-details.card { margin-top: 14px; } summary { cursor: pointer; font-weight: 600; }
+details.card, .grid + .grid { margin-top: 14px; } summary { cursor: pointer; font-weight: 600; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-size: 14px; }
 th, td { padding: 5px 0 5px 16px; text-align: right; border-bottom: 1px solid var(--line);
