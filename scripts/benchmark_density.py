@@ -6,7 +6,6 @@ Prints a table and, with --json, writes the figures to a file.
 """
 
 import numpy as np
-import tensorflow as tf
 import tensorflow_probability as tfp
 from absl import app, flags
 
@@ -25,19 +24,13 @@ def contestants(posterior, num_chains):
   phi = posterior.sample_prior(() if num_chains == 1 else num_chains, seed=1)
   reprior = posterior.reprior()
 
-  def bijector_fn(*parts):  # as `tfp.mcmc.TransformedTransitionKernel` computes it
-    parts = [tf.identity(p) for p in parts]
-    value = posterior.target_log_prob_fn(*reprior.forward(parts))
-    return value + reprior.forward_log_det_jacobian(parts)
-
-  def autodiff_fn(*parts):  # the same, but forward and log-determinant share nothing
-    value = posterior.target_log_prob_fn(*reprior.forward([tf.identity(p) for p in parts]))
-    return value + reprior.forward_log_det_jacobian([tf.identity(p) for p in parts])
+  def autodiff_fn(*parts):  # as `tfp.mcmc.TransformedTransitionKernel` computes it
+    value = posterior.target_log_prob_fn(*reprior.forward(list(parts)))
+    return value + reprior.forward_log_det_jacobian(list(parts))
 
   targets = {
     'standard': posterior.target_log_prob_fn,
     'autodiff': autodiff_fn,
-    'bijector': bijector_fn,
     'composed': tfr.ComposedPosterior(posterior).target_log_prob_fn,
     'collapsed': tfr.CollapsedPosterior(posterior).target_log_prob_fn,
   }
@@ -75,7 +68,6 @@ def rows():
           **{f'{name} ms': 1000 * s for name, s in seconds.items()},
           'collapsed / standard': seconds['collapsed'] / seconds['standard'],
           'autodiff / collapsed': seconds['autodiff'] / seconds['collapsed'],
-          'bijector / collapsed': seconds['bijector'] / seconds['collapsed'],
           'standard GFLOP/s': work / seconds['standard'],
           'collapsed GFLOP/s': work / seconds['collapsed'],
         }

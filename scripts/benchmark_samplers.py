@@ -1,12 +1,10 @@
 """Compares samplers on one posterior: effective samples per gradient and per second.
 
-Each sampler is tuned by the same procedure (`tfr.mcmc.tune`; NUTS by dual averaging), then runs
-the same number of gradients: samplers with several gradients a transition take fewer transitions,
-and those that correct are tuned to have several.
-All start from the same weights, images of N(0, I) under the repriorisation. Effective sample sizes
-are those of 100 random projections of the weights (theta) and of the outputs for test inputs (f),
-per chain, mean and minimum over projections. Kernels that use no gradient are given likelihoods
-instead, as many.
+Each sampler warms up by the same procedure (`tfr.warm_up`; NUTS by dual averaging), then runs the
+same number of gradients: samplers with several gradients a transition take fewer transitions. All
+start from the same weights, images of N(0, I) under the repriorisation. Effective sample sizes are
+those of 100 random projections of the weights (theta) and of the outputs for test inputs (f), per
+chain, mean and minimum over projections. For kernels that use no gradient we count likelihoods.
 """
 
 import itertools
@@ -24,6 +22,7 @@ from tfp_reprior.figures import plotting
 from tfp_reprior.internal import random, timing
 from tfp_reprior.mcmc import runner
 from tfp_reprior.report import drawing
+from tfp_reprior.sampling import warmup
 
 _DATA_DIR = flags.DEFINE_string('data_dir', None, 'Of TFDS, with cifar10; else the digits.')
 _WIDTHS = flags.DEFINE_list('widths', ['64', '256', '1024'], 'Widths of the network.')
@@ -54,7 +53,7 @@ _SAMPLERS = flags.DEFINE_list(
   'noise goes after a colon: rotation:n*noise, rotation:inf, rotation:tuned.',
 )
 _NUM_GRADIENTS = flags.DEFINE_integer('num_gradients', 4000, 'Gradients of each chain.', 100)
-_NUM_TUNING_STEPS = flags.DEFINE_integer('num_tuning_steps', 400, 'Steps of a pilot chain.', 20)
+_NUM_WARMUP_STEPS = flags.DEFINE_integer('num_warmup_steps', 1500, 'Gradients of warm-up.', 100)
 _NUM_CHAINS = flags.DEFINE_integer('num_chains', 2, 'Chains, side by side.', 2)
 _THINNING = flags.DEFINE_integer('thinning', 4, 'Traces one state in this many.', 1)
 _SEED = flags.DEFINE_integer('seed', 1, 'Seed of everything random.')
@@ -77,28 +76,41 @@ def make(posterior, name):
     length: The gradients of a transition, about, if it takes as many as it needs.
     count_fn: Function of the results of a transition; returns the gradients that it took,
       `[*chains]`.
+    start: The state to start from.
   """
   if name == 'elliptical_slice':
     return make_elliptical_slice(posterior)
   if name.startswith('nuts'):
     return make_nuts(posterior, name)
   name, _, regularizer = name.partition(':')
-  how = dict(num_steps=_NUM_TUNING_STEPS.value, seed=_SEED.value, progress=False)
-  if regularizer == 'tuned':
-    regularizer, tunings = tfr.mcmc.tune_regularizer(posterior, name, **how)
-    sampler = tfr.mcmc.make_sampler(posterior, name, regularizer=regularizer)
-    tuning = tunings[regularizer]
-  else:
-    regularizer = float(regularizer) if regularizer == 'inf' else regularizer or 'noise'
-    sampler = tfr.mcmc.make_sampler(posterior, name, regularizer=regularizer)
-    tuning = tfr.mcmc.tune(posterior, sampler, **how)
-  length = tuning.num_integrator_steps
-  chosen = f'{tuning.step_size:.3g}'
+  found = tfr.warm_up(
+    posterior,
+    None,
+    None,
+    sampler=name,
+    regularizer=float(regularizer) if regularizer == 'inf' else regularizer or 'noise',
+    num_chains=_NUM_CHAINS.value,
+    num_warmup_steps=_NUM_WARMUP_STEPS.value,
+    seed=_SEED.value,
+    progress=False,
+  )
+  sampler = tfr.mcmc.make_sampler(posterior, name, regularizer=found.regularizer)
+  length = found.num_integrator_steps
+  chosen = f'{found.step_size:.3g}'
   if sampler.has_damping:
-    chosen += f', {tuning.damping:.2g}, {length}'
-  chosen += '' if regularizer == 'noise' else f' ({regularizer})'
-  kernel = sampler.kernel_fn(tuning.step_size, tuning.damping, length)
-  return sampler, kernel, chosen, length, lambda _: tf.fill([_NUM_CHAINS.value], float(length))
+    chosen += f', {found.damping:.2g}, {length}'
+  chosen += '' if found.regularizer == 'noise' else f' ({found.regularizer})'
+  names = ('step_size', 'damping', 'num_integrator_steps')
+  kernel = warmup.sampling_kernel(sampler, {n: getattr(found, n) for n in names})
+  start = [tf.constant(p) for p in found.state]
+  return (
+    sampler,
+    kernel,
+    chosen,
+    length,
+    lambda _: tf.fill([_NUM_CHAINS.value], float(length)),
+    start,
+  )
 
 
 def make_elliptical_slice(posterior):
@@ -120,7 +132,9 @@ def make_elliptical_slice(posterior):
     normal_sampler_fn=lambda seed: random.normal_parts(shapes, tf.float32, seed),
     log_likelihood_fn=log_likelihood_fn,
   )
-  return tfr.mcmc.make_sampler(posterior), kernel, '', 8, count_fn
+  sampler = tfr.mcmc.make_sampler(posterior)
+  start = sampler.start_fn(_NUM_CHAINS.value, _SEED.value)
+  return sampler, kernel, '', 8, count_fn, start
 
 
 def make_nuts(posterior, name):
@@ -128,14 +142,15 @@ def make_nuts(posterior, name):
   is_standard = name == 'nuts_standard'
   target = posterior if is_standard else tfr.CollapsedPosterior(posterior)
   kernel = tfp.mcmc.NoUTurnSampler(target.target_log_prob_fn, 0.01, max_tree_depth=6)
-  kernel = tfp.mcmc.DualAveragingStepSizeAdaptation(kernel, _NUM_TUNING_STEPS.value // 8)
+  kernel = tfp.mcmc.DualAveragingStepSizeAdaptation(kernel, _NUM_WARMUP_STEPS.value // 30)
   sampler = tfr.mcmc.make_sampler(posterior, 'standard' if is_standard else 'langevin')
-  return sampler, kernel, 'adapted', 32, lambda results: results.inner_results.leapfrogs_taken
+  start = sampler.start_fn(_NUM_CHAINS.value, _SEED.value)
+  return sampler, kernel, 'adapted', 32, lambda r: r.inner_results.leapfrogs_taken, start
 
 
 def measure(posterior, name, x_test):
   """The row of one sampler."""
-  sampler, kernel, chosen, length, count_fn = make(posterior, name)
+  sampler, kernel, chosen, length, count_fn, start = make(posterior, name)
   split = posterior.split
   project_theta = tfr.diagnostics.RandomProjections(split.event_shapes, seed=1)
   project_f = tfr.diagnostics.RandomProjections([(len(x_test), split.num_outputs)], seed=2)
@@ -145,8 +160,6 @@ def measure(posterior, name, x_test):
     theta = sampler.theta_fn(state)
     trace = {'theta': project_theta(theta), 'f': project_f(split.apply(theta, x_test))}
     trace['gradients'] = count_fn(results)
-    if name.startswith('nuts'):
-      trace['acceptance'] = tf.exp(tf.minimum(results.inner_results.log_accept_ratio, 0.0))
     return trace
 
   thinning = 1 if takes_what_it_needs else max(1, _THINNING.value // length)
@@ -154,7 +167,7 @@ def measure(posterior, name, x_test):
   begin = time.perf_counter()
   trace, _ = runner.run_chains(
     kernel,
-    sampler.start_fn(_NUM_CHAINS.value, _SEED.value),
+    start,
     trace_fn,
     num_draws,
     thinning,

@@ -1,5 +1,7 @@
 """The compilation policy."""
 
+import ctypes
+
 import pytest
 import tensorflow as tf
 
@@ -63,5 +65,34 @@ def test_policies_are_named():
     tfr.compilation.set_policy('maybe')
 
 
-def test_keeping_freed_memory_says_whether_it_worked():
-  assert tfr.compilation.keep_freed_memory() in (True, False)
+# Of malloc.h, with the largest int.
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, INT_MAX = -1, -3, 2147483647
+
+
+@pytest.mark.parametrize('refused', [None, M_TRIM_THRESHOLD, M_MMAP_THRESHOLD])
+def test_freed_memory_is_kept_by_two_settings_of_the_c_library(refused, monkeypatch):
+  settings = {}
+
+  class Library:
+    def __init__(self, name):
+      assert name is None, 'the library that this process has loaded'
+
+    def mallopt(self, parameter, value):
+      settings[parameter] = value
+      return int(parameter != refused)
+
+  monkeypatch.setattr(ctypes, 'CDLL', Library)
+  assert tfr.compilation.keep_freed_memory() is (refused is None)
+  if refused is None:
+    assert settings == {M_TRIM_THRESHOLD: INT_MAX, M_MMAP_THRESHOLD: INT_MAX}
+
+
+@pytest.mark.parametrize('error', [None, OSError, TypeError])
+def test_freed_memory_is_not_kept_without_mallopt(error, monkeypatch):
+  def load(name):
+    if error is not None:
+      raise error
+    return object()
+
+  monkeypatch.setattr(ctypes, 'CDLL', load)
+  assert tfr.compilation.keep_freed_memory() is False

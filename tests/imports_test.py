@@ -1,5 +1,7 @@
 """What `import tfp_reprior` does, and what it leaves for later."""
 
+import importlib
+import inspect
 import subprocess
 import sys
 
@@ -31,10 +33,24 @@ def test_keras_loads_saved_models_after_the_import(tmp_path):
   )
 
 
-@pytest.mark.parametrize('name', tfr.__all__)
-def test_every_public_name_is_there(name):
-  assert getattr(tfr, name) is getattr(tfr, name)
+@pytest.mark.parametrize('name', [n for n in tfr.__all__ if n != '__version__'])
+def test_every_public_name_is_that_of_its_module_and_room(name):
+  value = getattr(tfr, name)
   assert name in dir(tfr)
+  if inspect.ismodule(value):
+    assert value.__name__ == f'tfp_reprior.{name}'
+    assert value is importlib.import_module(f'tfp_reprior.{name}')
+    return
+  # A class or function knows its name, and the module in which it was written.
+  assert value.__name__ == name and value.__module__.startswith('tfp_reprior.')
+  module = importlib.import_module(value.__module__)
+  assert vars(module)[name] is value
+  room = importlib.import_module(value.__module__.rpartition('.')[0])
+  assert name in room.__all__ and vars(room)[name] is value
+
+
+def test_the_version_is_that_of_its_module():
+  assert tfr.__version__ == importlib.import_module('tfp_reprior.version').__version__
 
 
 def test_other_names_are_not_there():

@@ -115,6 +115,21 @@ def test_surrogates_are_the_expansion_at_zero_outputs(likelihood, y):
     np.testing.assert_allclose(hessian, np.eye(3) / variance, atol=1e-12)
 
 
+@pytest.mark.parametrize(
+  ('likelihood', 'y'),
+  [(tfr.likelihoods.Categorical(), [2, 0]), (tfr.likelihoods.Bernoulli(), [[1, 0, 1]])],
+)
+def test_targets_may_be_symbolic(likelihood, y):
+  @tf.function(autograph=False)
+  def check(y):
+    return likelihood.check_targets(y, 3, tf.float64)
+
+  expected = likelihood.check_targets(y, 3, tf.float64)
+  for actual in (check(tf.constant(y)), likelihood.check_targets(tf.constant(y), 3, tf.float64)):
+    assert actual.dtype == expected.dtype
+    np.testing.assert_array_equal(actual, expected)
+
+
 def test_surrogates_can_be_set():
   labels = tf.constant([0, 1])
   likelihood = tfr.likelihoods.Categorical(surrogate_scale=1.0, surrogate_variance=0.01)

@@ -1,20 +1,28 @@
 """Each script, at toy size, in a process of its own."""
 
 import json
-import pathlib
 import subprocess
 import sys
+import types
 
 import pytest
+import script_modules
 
-SCRIPTS = pathlib.Path(__file__).parent.parent / 'scripts'
+import tfp_reprior as tfr
+
+SCRIPTS = script_modules.SCRIPTS
 
 # The smallest run of each script, and what it must print.
 RUNS = {
   'demo': (
-    '--width=8 --num_train=10 --num_test=20 --num_results=10 --thinning=2 --num_tuning_steps=8 '
-    '--output={json}.demo',
-    ['mean acceptance', 'ESS/1k steps', 'test accuracy', 'report.html'],
+    '--width=8 --num_train=10 --num_test=20 --num_results=10 --thinning=2 --num_warmup_steps=100 '
+    '--standard_steps=2 --output={json}.demo',
+    ['acceptance by chain', 'ESS/1k steps', 'test accuracy', 'The page that compares them'],
+  ),
+  'calibration': (
+    '--models=unknown --num_replications=10 --num_chains=3 --num_draws=2 --num_burnin_steps=4 '
+    '--thinning=2 --json={json} --figure={json}.png',
+    ['verdict of control', '| unknown | noise scale |'],
   ),
   'make_testdata': ('--output={json}.testdata', ['tiny_images/1.0.0', '60 train, 30 test']),
   'benchmark_density': (
@@ -51,10 +59,15 @@ RUNS = {
   ),
   'benchmark_run': (
     '--width=4 --num_train=5 --num_steps=100 --thinning=10',
-    ['mean acceptance', 'share of the run', '| 100% |'],
+    ['acceptance by chain', 'share of the run', '| 100% |'],
+  ),
+  'benchmark_warmup': (
+    '--problems=toy-4,wine-4 --samplers=auto --num_seeds=1 --num_results=8 --num_warmup_steps=100 '
+    '--json={json}',
+    ['lowest acceptance of a chain', '| toy-4 | auto | 1 |', '| wine-4 | auto | 1 |'],
   ),
   'benchmark_samplers': (
-    '--widths=4 --nums_data=5 --num_test=3 --num_gradients=100 --num_tuning_steps=20 '
+    '--widths=4 --nums_data=5 --num_test=3 --num_gradients=100 --num_warmup_steps=100 '
     '--samplers=uncalibrated_langevin,rotation,elliptical_slice,nuts_repriorised --json={json}',
     ['theta ESS / 1k gradients', '| 4 | 5 | rotation |', '| 4 | 5 | nuts_repriorised | adapted |'],
   ),
@@ -98,11 +111,28 @@ def test_samplers_of_several_runs_are_drawn(tmp_path):
 def test_samplers_are_compared_with_labels_too(tmp_path):
   arguments = (
     '--likelihood=categorical --widths=4 --nums_data=5 --num_test=3 --num_gradients=100 '
-    '--num_tuning_steps=20 --samplers=rotation:inf'
+    '--num_warmup_steps=100 --samplers=rotation:inf'
   )
   result = _run('benchmark_samplers', arguments, tmp_path)
   assert result.returncode == 0, result.stderr
   assert '| 4 | 5 | rotation:inf |' in result.stdout
+
+
+def test_the_demo_tells_no_gain_off_chains_that_failed():
+  demo = script_modules.load('demo')
+
+  def result(level, ess, num_steps):
+    reasons = [tfr.diagnostics.Reason(level, 'Chain 2 never moved.', '')] * (level == 'failed')
+    mixing = dict.fromkeys(('hidden', 'f'), tfr.diagnostics.Mixing(1.0, 90.0, 90.0, ess))
+    verdict = tfr.diagnostics.Verdict(level, reasons, mixing)
+    return types.SimpleNamespace(verdict=verdict, num_steps=num_steps, num_chains=2)
+
+  good = result('unsure', 100.0, 1000)
+  assert 'gives 8.0 times as many' in demo.gain(good, result('good', 400.0, 500))
+  for pair in ((good, result('failed', 1.0, 500)), (result('failed', 1.0, 500), good)):
+    sentence = demo.gain(*pair)
+    assert 'No gain is told' in sentence and 'Chain 2 never moved.' in sentence
+    assert 'times' not in sentence
 
 
 def test_unknown_arguments_are_refused(tmp_path):

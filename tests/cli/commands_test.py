@@ -3,10 +3,11 @@
 import argparse
 import csv
 import dataclasses
-import json
 import pathlib
 import re
+import shlex
 import signal
+import types
 
 import keras
 import numpy as np
@@ -24,13 +25,14 @@ from tfp_reprior.cli import (
   presets,
   report,
   sample,
-  tune,
+  warmup,
 )
 from tfp_reprior.mcmc import samplers
 from tfp_reprior.sampling import progress
 
+# With larger steps chains of four draws may never move, which counts as a failure.
 SHORT = (
-  '--num_chains=2 --num_results=4 --thinning=1 --num_burnin_steps=0 --step_size=0.1 --quiet'
+  '--num_chains=2 --num_results=4 --thinning=1 --num_burnin_steps=0 --step_size=0.02 --quiet'
 ).split()
 SIZES = ['--width=8', '--depth=1', *SHORT]
 CLASSES = 'a,b,kind\n' + ''.join(f'{i},{i * i % 7},{"xyz"[i % 3]}\n' for i in range(12))
@@ -70,10 +72,12 @@ def test_sampling_prints_its_summary_and_keeps_the_result(toy_run, capsys):
   assert main.main(again) == 0  # goes on with a run that is complete
   out = capsys.readouterr().out
   assert 'toy: 20 training and 10 test data, inputs of shape (1,), 1 real target; devices: ' in out
-  assert 'rotation, step size 0.1, damping 0.1: 2 chains of 4 draws, 1 steps each' in out
+  assert (
+    'rotation, step size 0.02, damping 0.0392, 1 steps: 2 chains of 4 draws, 1 steps each' in out
+  )
   assert 'test rmse: ' in out and 'report' not in out
   result = tfr.load_result(toy_run)
-  assert result.num_draws == 4 and result.settings['step_size'] == 0.1
+  assert result.num_draws == 4 and result.settings['step_size'] == 0.02
   data = tfr.data.load('toy', num_test=10)
   np.testing.assert_array_equal(result.posterior.x, data.x_train)
   assert sample.read_preparation(toy_run) == data.preparation
@@ -301,7 +305,7 @@ def test_several_outputs_of_zeros_and_ones_are_left_to_python():
     ),
   ],
 )
-@pytest.mark.parametrize('command', ['sample --run_dir={}/run', 'tune'])
+@pytest.mark.parametrize('command', ['sample --run_dir={}/run', 'warmup'])
 def test_likelihoods_that_do_not_suit_the_data_are_refused(
   command, arguments, message, tmp_path, capsys
 ):
@@ -335,47 +339,124 @@ def test_inputs_of_another_shape_are_told(toy_run, tmp_path, capsys):
   assert '[n, 1]' in capsys.readouterr().err
 
 
-def test_tuning_prints_its_table_and_the_command_that_uses_it(tmp_path, capsys):
-  path = tmp_path / 'tuning.json'
+def test_warm_up_prints_its_table_and_the_command_that_uses_it(capsys):
   code = main.main(
-    ['tune', '--data=toy', '--width=8', '--depth=1', '--num_tuning_steps=8', '--num_train=5']
-    + [f'--path={path}', '--quiet']
+    ['warmup', '--data=toy', '--width=8', '--depth=1', '--num_warmup_steps=100', '--num_train=5']
+    + ['--num_test=3', '--num_chains=2', '--quiet']
   )
   assert code == 0
-  *table, blank, command = capsys.readouterr().out.splitlines()
-  assert table[0].startswith('step size  damping') and blank == ''
-  last = json.loads(path.read_text())['rounds'][-1]
+  data, head, *table, blank, command = capsys.readouterr().out.splitlines()
+  assert data.startswith('toy: 5 training and 3 test data')
+  assert head.startswith('stage        step size  damping') and blank == ''
+  assert table[0].startswith('first step ') and table[-1].startswith('check ')
+  step_size, damping, steps = table[-1].split()[1:4]
   words = command.split()
-  assert words[:6] == 'tfp-reprior sample --data=toy --num_train=5 --width=8 --depth=1'.split()
-  assert words[6] == '--sampler=auto' and words[-1] == '--run_dir=DIR'
-  chosen = {f'--step_size={t["step_size"]:.4g}' for t in last}
-  assert words[7] in chosen and words[8].startswith('--damping=')
+  assert words[:7] == (
+    'tfp-reprior sample --data=toy --num_train=5 --num_test=3 --width=8 --depth=1'.split()
+  )
+  found = dict(word.removeprefix('--').split('=') for word in words[7:])
+  assert float(found.pop('damping')) == pytest.approx(float(damping), rel=1e-2)
+  expected = dict(num_chains='2', step_size=step_size, num_integrator_steps=steps, run_dir='DIR')
+  assert found == expected
 
 
-def test_a_tuned_regularizer_is_part_of_the_command(monkeypatch, capsys):
-  tunings = {
-    name: tfr.mcmc.Tuning(0.1, 0.2, 4, [tfr.mcmc.Trial(0.1, 0.2, 4, 0.9, ess, True)])
-    for name, ess in (('noise', 0.1), ('n*noise', 0.2))
-  }
-  monkeypatch.setattr(tfr.mcmc, 'tune_regularizer', lambda *_, **__: ('n*noise', tunings))
-  assert main.main(['tune', '--data=toy', '--width=8', '--regularizer=tuned', '--quiet']) == 0
-  lines = capsys.readouterr().out.splitlines()
-  assert [s for s in lines if s.startswith('regularizer')] == [
-    'regularizer noise',
-    'regularizer n*noise',
-  ]
-  assert "'--regularizer=n*noise'" in lines[-1] and '--step_size=0.1' in lines[-1]
-
-
-def test_tuning_of_classes_goes_on_to_the_same_posterior(tmp_path, capsys):
+def test_sampling_goes_on_from_a_warm_up(tmp_path, capsys):
   (tmp_path / 'data.csv').write_text(CLASSES)
   arguments = ['--width=8', '--depth=1', '--likelihood=categorical', '--regularizer=2.5']
-  arguments += [f'--data={tmp_path / "data.csv"}', '--num_tuning_steps=8', '--quiet']
-  assert main.main(['tune', *arguments, f'--path={tmp_path / "tuning.json"}']) == 0
-  command = capsys.readouterr().out.splitlines()[-1]
+  arguments += [f'--data={tmp_path / "data.csv"}', '--num_warmup_steps=100', '--num_results=4']
+  run_dir = f'--run_dir={tmp_path / "run"}'
+  assert main.main(['warmup', *arguments, run_dir, '--quiet']) == 0
+  *_, last_block, _, command = capsys.readouterr().out.splitlines()
   assert '--likelihood=categorical' in command and '--regularizer=2.5' in command
-  described = json.loads((tmp_path / 'tuning.json').read_text())['description']
-  assert described['regularizer'] == 2.5 and described['likelihood'].startswith('Categorical')
+  words = shlex.split(command)
+  assert set(words[2:]) == {*arguments, run_dir}
+  assert main.main([*words[1:], '--quiet', '--no-report']) in (0, 3)
+  result = tfr.load_result(tmp_path / 'run')
+  assert result.warmup.table().splitlines()[-1] == last_block
+  assert result.settings['regularizer'] == 2.5
+
+
+def _parse_warmup(*arguments):
+  return presets.parse_args(main._parser(), ['warmup', '--data=toy', *arguments])
+
+
+def test_a_tuned_regularizer_is_part_of_the_command():
+  found = tfr.sampling.Warmup(0.1, 0.2, 4, 700, [], [], regularizer='n*noise')
+  args = _parse_warmup('--regularizer=tuned', '--num_warmup_steps=500', '--damping=0.5')
+  assert warmup.command(args, found) == (
+    "tfp-reprior sample --data=toy '--regularizer=n*noise' --damping=0.2 --step_size=0.1 "
+    '--num_integrator_steps=4 --run_dir=DIR'
+  )
+
+
+def test_a_sampler_without_damping_has_none_in_the_command():
+  found = tfr.sampling.Warmup(0.1, float('nan'), 1, 700, [], [])
+  args = _parse_warmup('--sampler=crank_nicolson')
+  assert warmup.command(args, found) == (
+    'tfp-reprior sample --data=toy --sampler=crank_nicolson --step_size=0.1 --run_dir=DIR'
+  )
+
+
+STUCK = '--data=toy --num_test=3 --sampler=langevin --step_size=1.5 --num_results=20 --no-report'
+
+
+def test_a_run_that_failed_exits_with_3_and_says_so(tmp_path, capsys):
+  command = ['sample', *STUCK.split(), f'--run_dir={tmp_path}', '--width=8', '--depth=1']
+  command += ['--num_chains=2', '--num_burnin_steps=0', '--thinning=1', '--quiet']
+  assert main.main(command) == 3
+  captured = capsys.readouterr()
+  [line] = [line for line in captured.err.splitlines() if line.startswith('tfp-reprior: ')]
+  assert line.startswith('tfp-reprior: sampling failed: do not use these draws. Chains 1 and 2')
+  assert 'never moved' in line and 'SamplingWarning' not in captured.err
+  assert tfr.load_result(tmp_path).verdict.level == 'failed'  # it is kept, to be looked at
+
+
+def test_a_short_run_is_a_warning(toy_run, capsys):
+  result = tfr.load_result(toy_run)
+  assert result.verdict.level == 'unsure'
+  again = ['sample', '--data=toy', '--num_test=10', f'--run_dir={toy_run}', '--no-report', *SIZES]
+  assert main.main(again) == 0
+  err = capsys.readouterr().err
+  assert err.count(f'tfp-reprior: warning: {result.verdict}\n') == 1
+  assert 'SamplingWarning' not in err
+
+
+@pytest.mark.parametrize(
+  'level, is_complete, code, lines',
+  [
+    ('good', True, 0, 0),
+    ('unsure', True, 0, 1),
+    ('failed', True, 3, 1),
+    ('failed', False, 130, 1),
+  ],
+)
+def test_the_exit_code_is_that_of_the_verdict(
+  level, is_complete, code, lines, monkeypatch, tmp_path, capsys
+):
+  reasons = [tfr.diagnostics.Reason(level, 'It is so.', 'Do that.')]
+  verdict = tfr.diagnostics.Verdict(level, reasons, {})
+  result = types.SimpleNamespace(
+    verdict=verdict, is_complete=is_complete, summary=lambda: 'the summary'
+  )
+  monkeypatch.setattr(tfr, 'sample_posterior', lambda **_: result)
+  arguments = ['sample', '--data=toy', '--no-report', f'--run_dir={tmp_path}']
+  assert main.main(arguments) == code
+  captured = capsys.readouterr()
+  assert 'the summary' in captured.out and captured.err.count('\n') == lines
+  assert captured.err.endswith('It is so. Do that.\n') or not lines
+
+
+@pytest.mark.parametrize('command', ['sample', 'warmup'])
+def test_a_warm_up_that_fails_exits_with_3(command, monkeypatch, tmp_path, capsys):
+  def fail(**_):
+    raise tfr.sampling.WarmupError('No step size makes every chain move:\nchain 2 rejects it.')
+
+  for name in ('sample_posterior', 'warm_up'):
+    monkeypatch.setattr(tfr, name, fail)
+  assert main.main([command, '--data=toy', f'--run_dir={tmp_path}']) == 3
+  assert capsys.readouterr().err == (
+    'tfp-reprior: error: No step size makes every chain move: chain 2 rejects it.\n'
+  )
 
 
 @pytest.mark.parametrize('likelihood', ['categorical', 'bernoulli'])
@@ -399,9 +480,10 @@ def test_the_figure_is_where_it_says(tmp_path, capsys):
   assert path == str(tmp_path / 'linear-map-smoke.png') and pathlib.Path(path).exists()
 
 
-def test_defaults_are_those_of_the_package():
+@pytest.mark.parametrize('command', [sample, warmup])
+def test_defaults_are_those_of_the_package(command):
   parser = argparse.ArgumentParser()
-  sample.add_arguments(parser)
+  command.add_arguments(parser)
   for field in dataclasses.fields(tfr.sampling.Settings):
     if field.name not in ('num_projections', 'num_kept_draws', 'over_dispersion'):
       assert parser.get_default(field.name) == field.default, field.name
@@ -421,7 +503,7 @@ def test_regularizers_are_names_or_positive(text):
   assert [flags.regularizer(t) for t in ('tuned', 'inf', '2')] == ['tuned', float('inf'), 2.0]
 
 
-@pytest.mark.parametrize('command', [sample, tune, predict, presets, report, figure, benchmark])
+@pytest.mark.parametrize('command', [sample, warmup, predict, presets, report, figure, benchmark])
 def test_examples_in_help_can_be_typed(command, monkeypatch, capsys):
   seen = []
   for module in (command, sample):

@@ -10,7 +10,7 @@ import pytest
 import tfp_reprior as tfr
 from tfp_reprior.cli import main
 
-COMMANDS = ('sample', 'tune', 'predict', 'report', 'figure', 'benchmark', 'presets')
+COMMANDS = ('sample', 'warmup', 'predict', 'report', 'figure', 'benchmark', 'presets')
 
 
 def _run(*arguments, **environment):
@@ -37,6 +37,7 @@ def _help(capsys, *arguments):
 def test_help_names_every_command(capsys):
   text = _help(capsys)
   assert all(f'\n    {command}' in text for command in COMMANDS)
+  assert all(f' {code} ' in text for code in (0, 1, 2, 3, 130))
 
 
 @pytest.mark.parametrize('command', COMMANDS)
@@ -81,8 +82,8 @@ def test_the_version_is_that_of_the_package(capsys):
     (['sample', '--data=toy', '--run_dir=r', '--width=0'], 'argument --width: 0 is not positive'),
     (['sample', '--data=toy', '--run_dir=r', '--width=a'], "invalid positive_integer value: 'a'"),
     (['sample', '--data=toy', '--run_dir=r', '--num_burnin_steps=-1'], '-1 is negative'),
-    (['tune', '--data=toy', '--noise_scale=nan'], 'argument --noise_scale: nan is not positive'),
-    (['tune'], 'the following arguments are required: --data, or a --preset'),
+    (['warmup', '--data=toy', '--noise_scale=nan'], 'argument --noise_scale: nan is not positive'),
+    (['warmup'], 'the following arguments are required: --data, or a --preset'),
     (['report'], 'the following arguments are required: RUN_DIR'),
   ],
 )
@@ -104,9 +105,13 @@ def test_wrong_usage_exits_with_2_and_says_why(capsys, arguments, message):
     (['presets', 'fcn'], 'Received: --preset=fcn'),
     (['sample', '--data=toy', '--run_dir={}/r', '--model={}/file.keras'], 'Keras cannot load'),
     (['sample', '--data=toy', '--run_dir={}/r', '--sampler=gibbs'], "Received: name='gibbs'"),
-    (['sample', '--data=toy', '--run_dir={}/r', '--damping=0.1'], 'needs a `step_size`'),
+    (['sample', '--data=toy', '--run_dir={}/r', '--num_warmup_steps=99'], 'must be 100 or more'),
+    (
+      ['sample', '--data=toy', '--run_dir={}/r', '--num_warmup_steps=200', '--step_size=0.1'],
+      'give one of the two. Received: num_warmup_steps=200, step_size=0.1',
+    ),
     (['sample', '--data=toy', '--run_dir={}/file.keras/r'], 'file.keras'),
-    (['tune', '--data=toy', '--target=y'], '`target` must be `None` unless'),
+    (['warmup', '--data=toy', '--target=y'], '`target` must be `None` unless'),
     (['predict', '{}', '--data=new.csv'], 'must be a folder that holds a finished run'),
     (['predict', '{}', '--data=new.csv', '--output=a.txt'], 'Received: --output=a.txt'),
     (['report', '{}'], 'must be a folder that holds a finished run'),
@@ -136,7 +141,7 @@ def test_ctrl_c_exits_with_130(monkeypatch, capsys):
     raise KeyboardInterrupt
 
   monkeypatch.setattr(tfr.data, 'load', interrupt)
-  assert main.main(['tune', '--data=toy']) == 130
+  assert main.main(['warmup', '--data=toy']) == 130
   assert capsys.readouterr().err == 'tfp-reprior: Interrupted.\n'
 
 
@@ -153,13 +158,14 @@ def test_what_was_held_back_is_shown_after_a_failure():
   assert result.stderr.endswith('ImportError: no library\n')
 
 
-def test_sampling_writes_nothing_to_stderr_if_quiet(tmp_path):
-  sizes = '--width=8 --num_results=4 --thinning=1 --num_chains=2 --num_test=10 --step_size=0.1'
+def test_sampling_writes_the_verdict_alone_to_stderr_if_quiet(tmp_path):
+  sizes = '--width=8 --num_results=4 --thinning=1 --num_chains=2 --num_test=10 --step_size=0.02'
   result = _run(
     'sample', '--data=toy', *sizes.split(), f'--run_dir={tmp_path}', '--no-report', '--quiet'
   )
   assert result.returncode == 0, result.stderr
-  assert result.stderr == ''
+  assert result.stderr.startswith('tfp-reprior: warning: Too few effective samples')
+  assert result.stderr.count('\n') == 1
   assert 'toy: 20 training and 10 test data' in result.stdout
 
 

@@ -1,5 +1,6 @@
 """Presets: flags that exist, models that can be built, and flags that go before them."""
 
+import dataclasses
 import pathlib
 import re
 import shlex
@@ -65,7 +66,7 @@ def test_a_preset_builds_its_model_and_posterior(name):
 def test_full_presets_are_those_of_the_paper(name):
   args = _sample(name)
   assert args.data == 'cifar10' and args.noise_scale == 0.1 and args.activation == 'gelu'
-  assert args.num_results * args.thinning == 3_000_000 and args.num_burnin_steps == 20_000
+  assert args.num_results * args.thinning == 3_000_000 and args.num_warmup_steps == 20_000
   assert args.sampler == 'uncalibrated_langevin' and args.step_size is None
   is_resnet, is_categorical = (name.startswith(x) for x in ('wide-resnet', 'categorical'))
   assert args.model == ('wide_resnet' if is_resnet else 'fcn')
@@ -125,8 +126,23 @@ def test_a_preset_is_sampled(tmp_path, capsys):
   assert np.bincount(labels).tolist() == [4, 4, 4]
 
 
-def test_the_command_that_tuning_prints_has_the_preset_and_what_was_changed():
-  args = _parse('tune', '--preset=fcn-width-32-small', '--data=digits', '--width=5')
+def test_with_a_step_size_the_warm_up_of_a_preset_is_burn_in():
+  args = _sample('fcn-width-32', '--step_size=0.1')
+  assert (args.num_warmup_steps, args.num_burnin_steps) == (None, 20_000)
+  assert _sample('fcn-width-32').num_burnin_steps is None
+
+
+@every_preset
+def test_a_preset_has_settings_of_the_package(name):
+  for arguments in ([], ['--step_size=0.1']):
+    args = vars(_sample(name, *arguments))
+    fields = {f.name for f in dataclasses.fields(tfr.sampling.Settings)}
+    settings = tfr.sampling.Settings(**{k: v for k, v in args.items() if k in fields})
+    assert settings.warmup_budget + settings.burnin_budget >= 300
+
+
+def test_the_command_that_warm_up_prints_has_the_preset_and_what_was_changed():
+  args = _parse('warmup', '--preset=fcn-width-32-small', '--data=digits', '--width=5')
   command = flags.command(args, 'sample', {'step_size': 0.1})
   expected = '--preset=fcn-width-32-small --data=digits --width=5 --step_size=0.1'
   assert command == f'tfp-reprior sample {expected}'
@@ -145,7 +161,7 @@ def test_presets_are_listed_and_shown(capsys):
   'name, hint', [('fcn-width-102', 'did you mean fcn-width-1024? '), ('zzzz', '')]
 )
 def test_unknown_presets_are_refused(capsys, name, hint):
-  assert main.main(['tune', f'--preset={name}']) == 1
+  assert main.main(['warmup', f'--preset={name}']) == 1
   message = (
     f'--preset must be one of those that `tfp-reprior presets` lists; {hint}Received: '
     f'--preset={name}\n'

@@ -1,12 +1,12 @@
 """Sets of TensorFlow Datasets: those of `testdata/`, which are always there, and CIFAR-10."""
 
-import importlib.util
 import os
 import pathlib
 import re
 
 import numpy as np
 import pytest
+import script_modules
 
 import tfp_reprior as tfr
 from tfp_reprior.data import sources
@@ -18,9 +18,7 @@ TESTDATA = str(ROOT / 'testdata')
 @pytest.fixture(scope='module')
 def made():
   """For each split, the images and labels that `scripts/make_testdata.py` draws."""
-  spec = importlib.util.spec_from_file_location('made', ROOT / 'scripts' / 'make_testdata.py')
-  script = importlib.util.module_from_spec(spec)
-  spec.loader.exec_module(script)
+  script = script_modules.load('make_testdata')
   return {split: script.make_images(split) for split in ('train', 'test')}
 
 

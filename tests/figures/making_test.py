@@ -67,6 +67,22 @@ def test_functions_come_closer_to_the_limit_with_width(out):
   assert errors[1] < 0.5 * errors[0]
 
 
+def test_chains_say_what_they_are_worth(out):
+  for row in _rows('samplers', out):
+    assert row['level'] == 'unsure' and row['verdict'].startswith('Too few effective samples')
+
+
+@pytest.mark.parametrize('family', ['mixing', 'sampler_comparison', 'architectures'])
+@pytest.mark.parametrize('scale', tfr.figures.SCALES)
+def test_settings_of_chains_are_settings_of_the_package(family, scale):
+  module = importlib.import_module(f'tfp_reprior.figures.{family}')
+  for recipe in module.RECIPES.values():
+    for piece in recipe.pieces(scale, {'data': 'digits', 'seed': 1}):
+      settings = tfr.sampling.Settings(**piece['run'])
+      expected = {'smoke': 0, 'laptop': 1000, 'paper': 20_000}[scale]
+      assert settings.warmup_budget == expected
+
+
 def test_interrupted_figures_go_on(monkeypatch, tmp_path):
   computed, interrupts = [], [KeyboardInterrupt]
 

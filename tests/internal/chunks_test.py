@@ -75,6 +75,15 @@ def test_a_network_sees_no_more_rows_than_a_chunk():
   assert set(seen) == {3, 1}
 
 
+@pytest.mark.parametrize('dtype', [np.float64, np.float32, np.int32])
+def test_inputs_may_be_arrays(dtype):
+  posterior = toys.tiny_posterior(n=7)
+  x = (4 * np.asarray(posterior.x)).astype(dtype)
+  parts = posterior.sample_prior(seed=1)
+  expected = posterior.split.apply(parts, x)
+  np.testing.assert_allclose(posterior.split.in_chunks(3).apply(parts, x), expected, rtol=1e-12)
+
+
 def test_the_split_given_is_not_changed():
   posterior = toys.tiny_posterior()
   tfr.Posterior(posterior.split, posterior.x, posterior.y, chunk_size=2)

@@ -15,8 +15,8 @@ import tensorflow_probability as tfp
 import toys
 
 import tfp_reprior as tfr
-from tfp_reprior.mcmc import runner, tuning
-from tfp_reprior.sampling import driver, observations
+from tfp_reprior.mcmc import runner
+from tfp_reprior.sampling import driver, observations, warmup
 
 
 class FakeTPUs(tf.distribute.cluster_resolver.SimpleClusterResolver):
@@ -147,16 +147,13 @@ def test_chains_without_a_dimension_cannot_be_split():
     density.target_log_prob_fn(*posterior.sample_prior(seed=1))
 
 
-def test_pilots_use_the_strategy(monkeypatch):
-  strategy, used = tf.distribute.OneDeviceStrategy('CPU:0'), []
-
-  def tune(posterior, sampler, **settings):
-    used.append(sampler.strategy)
-    return types.SimpleNamespace(ess_per_gradient=1.0)
-
-  monkeypatch.setattr(tuning, 'tune', tune)
-  tfr.mcmc.tune_regularizer(toys.tiny_posterior(), strategy=strategy)
-  assert used == [strategy] * 3
+@pytest.mark.parametrize('sampler', ['rotation', 'standard'])  # which split data, and chains
+def test_warm_up_runs_under_a_strategy(sampler):
+  posterior, changes = toys.tiny_posterior(), dict(num_warmup_steps=100, progress=False)
+  strategy = tf.distribute.OneDeviceStrategy('CPU:0')
+  alone = tfr.warm_up(posterior, None, None, sampler=sampler, **changes)
+  found = tfr.warm_up(posterior, None, None, sampler=sampler, strategy=strategy, **changes)
+  assert found.step_size == pytest.approx(alone.step_size, rel=1e-4)
 
 
 def _driver_loop(posterior, strategy, x_test):
@@ -165,7 +162,8 @@ def _driver_loop(posterior, strategy, x_test):
   def run(*state):
     sampler = tfr.mcmc.make_sampler(posterior, strategy=strategy)
     observer = observations.Observer(sampler, x_test, num_projections=3, seed=1)
-    kernel = sampler.kernel_fn(0.1, 0.1, num_integrator_steps=2)
+    chosen = {'step_size': 0.1, 'damping': 0.1, 'num_integrator_steps': 2}
+    kernel = warmup.sampling_kernel(sampler, chosen)
     loop = runner.Runner(kernel, observer.draw, 2, seed=2, run_loop=sampler.run_loop)
     carry = loop.start(list(state), observer.empty(state[0].shape[0]))
     # What `advance` runs; it needs numbers for its results.
@@ -211,6 +209,7 @@ def test_runs_compute_in_full_precision(monkeypatch):
 
   def run(*_):
     seen.append(tf.config.experimental.tensor_float_32_execution_enabled())
+    return types.SimpleNamespace(verdict=types.SimpleNamespace(level='good'))
 
   monkeypatch.setattr(driver.Driver, 'run', run)
   tfr.sample_posterior(toys.tiny_posterior(), None, None)

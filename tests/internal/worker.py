@@ -89,11 +89,11 @@ def refuse(folder):
   (folder / f'{INDEX}.json').write_text(json.dumps(messages))
 
 
-def split_chains_and_tune(folder):
-  """The other split, and a tuning by the clock."""
+def split_chains_and_warm_up(folder):
+  """The other split, and a warm-up."""
   save(sample(sampler='langevin', regularizer=0.5), folder / f'{INDEX}.npz')
-  tuned = dict(step_size=None, num_tuning_steps=8, max_tuning_seconds=1.0)
-  save(sample(run_dir=folder / 'run', **tuned), folder / f'tuned {INDEX}.npz')
+  warmed = dict(step_size=None, num_warmup_steps=100, num_burnin_steps=0)
+  save(sample(run_dir=folder / 'run', **warmed), folder / f'warmed {INDEX}.npz')
 
 
 def run_to_the_end(folder):

@@ -79,7 +79,7 @@ def test_two_workers_have_the_draws_of_one_and_the_chief_alone_writes(tmp_path):
   assert json.loads((tmp_path / '0.json').read_text())  # so that writing is seen
   assert not json.loads((tmp_path / '1.json').read_text())
   events = list((tmp_path / 'run' / 'tensorboard').iterdir())
-  assert len(events) == 3  # burn-in, sampling, and more of it
+  assert len(events) == 4  # warm-up and sampling, twice
   assert 'sampling: 100%' in chief_err and 'sampling' not in err
 
 
@@ -87,7 +87,7 @@ def test_two_workers_have_the_draws_of_one_and_the_chief_alone_writes(tmp_path):
 def test_the_command_line_runs_on_two_workers(tmp_path):
   (chief_code, chief_out, chief_err), (code, out, err) = _run_pair('run_command', tmp_path)
   assert (chief_code, code) == (0, 0), chief_err + err
-  assert 'toy:' in chief_out and 'mean acceptance' in chief_out and 'The report is' in chief_out
+  assert 'toy:' in chief_out and 'acceptance by chain' in chief_out and 'The report is' in chief_out
   assert not out and 'sampling' not in err
   assert json.loads((tmp_path / 'settings.json').read_text())['num_replicas'] == 2
 
@@ -127,7 +127,7 @@ def test_the_other_worker_ends_in_time_and_the_pair_goes_on(tmp_path):
     warnings.simplefilter('error')  # as of a damaged one
     saved = checkpoints.CheckpointStore(tmp_path / 'run' / 'checkpoints').load_newest()
   num_done = json.loads(str(saved['counts']))['num_done']
-  assert num_done['burn-in'] == 2 and 0 < num_done['sampling'] < 12
+  assert num_done['warm-up'] == 2 and 0 < num_done['sampling'] < 12
   ends = _run_pair('run_to_the_end', tmp_path)
   assert [code for code, _, _ in ends] == [0, 0], ends
   _assert_same(tmp_path / '0.npz', _expected())
@@ -141,13 +141,12 @@ def test_the_other_worker_ends_in_time_and_the_pair_goes_on(tmp_path):
 
 
 @pytest.mark.slow
-def test_two_workers_split_chains_and_tune_to_the_same_settings(tmp_path):
-  ends = _run_pair('split_chains_and_tune', tmp_path)
+def test_two_workers_split_chains_and_warm_up_to_the_same_settings(tmp_path):
+  ends = _run_pair('split_chains_and_warm_up', tmp_path)
   assert [code for code, _, _ in ends] == [0, 0], ends
   _assert_same(tmp_path / '0.npz', _expected(sampler='langevin', regularizer=0.5))
   _assert_equal(tmp_path / '0.npz', tmp_path / '1.npz')
-  _assert_equal(tmp_path / 'tuned 0.npz', tmp_path / 'tuned 1.npz')
-  assert (tmp_path / 'run' / 'tuning.json').exists()
+  _assert_equal(tmp_path / 'warmed 0.npz', tmp_path / 'warmed 1.npz')
 
 
 @pytest.mark.slow

@@ -24,17 +24,17 @@ def regression():
 
 @pytest.fixture(scope='session')
 def classes():
-  """A run on two inputs and three classes, as if it had been tuned."""
+  """A run on two inputs and three classes, as if it had warmed up."""
   rng = np.random.default_rng(1)
   y = tfr.data.centered_one_hot(np.arange(30) % 3, num_classes=3)
   x = (y[:, :2] + 0.3 * rng.standard_normal([30, 2])).astype(np.float32)
   result = _run(x, y, thinning=3)
-  trials = [
-    (0.3, 0.1, 4, 0.2, 1e-3, False),
-    (0.1, 0.1, 8, 0.9, 4e-2, True),
-    (0.1, 1.0, 8, 0.9, 3e-2, True),
+  blocks = [
+    ('first step', 0.3, np.nan, 1, 1.0, 1, [0.0, 0.5], -200.0),
+    ('measuring', 0.1, 0.2, 8, 1.0, 1500, [0.625, 0.75], -4.5, 4e-2, 'hidden'),
   ]
-  result.tuning = tfr.mcmc.Tuning(0.1, 0.1, 8, [tfr.mcmc.Trial(*trial) for trial in trials])
+  blocks = [tfr.sampling.Block(*block) for block in blocks]
+  result.warmup = tfr.sampling.Warmup(0.1, 0.2, 8, 12_001, blocks, doubts=[])
   return result
 
 
@@ -55,19 +55,25 @@ def bernoulli():
 
 @pytest.fixture
 def pretend(regression):
-  """Function that changes attributes of a run; traces are made up of draws `[s, c, r]`."""
+  """Function that changes attributes of a run; traces are made up of draws `[s, c, r]`.
+
+  Such runs have no hidden weights, as those of linear models.
+  """
 
   def change(theta=None, f=None, acceptance=0.9, settings=None, **attributes):
     result = copy.copy(regression)
+    result.__dict__.pop('verdict', None)  # which was on the other trace
     result.settings = result.settings | (settings or {})
     if theta is not None:
       s, c = theta.shape[:2]
       rng = np.random.default_rng(0)
       result.settings = result.settings | {'num_results': s, 'num_chains': c} | (settings or {})
       energy = rng.standard_normal([s, c])
+      log_likelihood = rng.standard_normal([s, c])
       result.trace = {'theta': theta, 'energy': energy, 'log_prob': -energy}
+      result.trace |= {'log_likelihood': log_likelihood}
       result.trace |= {'acceptance': np.full([s, c], acceptance)} | ({} if f is None else {'f': f})
-      result.burnin_trace = {}
+      result.warmup_trace = {}
     for name, value in attributes.items():
       setattr(result, name, value)
     return result

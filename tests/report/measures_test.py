@@ -1,4 +1,4 @@
-"""Figures of the report against naive ones, and what it says of chains that did this or that."""
+"""Figures of the report against naive ones, and against those of the verdict."""
 
 import numpy as np
 import pytest
@@ -66,72 +66,24 @@ def test_figures_are_those_of_the_run(pretend, noise):
   assert run.figures['acceptance, mean'] == pytest.approx(0.9)
 
 
-def _verdict(result):
-  level, badge, sentences = measures.verdict(measures.Run(result, 'a'))
-  return level, badge, ' '.join(sentences)
+def test_mixing_is_that_of_the_verdict(pretend, noise):
+  result = pretend(noise(100, 1, 3), noise(100, 1, 3))
+  run = measures.Run(result, 'a')
+  assert run.verdict is result.verdict and not run.is_failed
+  assert run.names == ['theta', 'f', 'log_likelihood'] == list(run.r_hat)
+  for name in run.names:  # also of one chain, which is split
+    assert run.r_hat[name] == result.verdict.mixing[name].r_hat >= 1 - 1e-2
+    assert np.min(run.ess[name]) == pytest.approx(result.verdict.mixing[name].bulk_ess)
 
 
-def test_chains_that_agree_have_mixed(pretend, noise):
-  level, badge, text = _verdict(pretend(noise(200, 4, 5), noise(200, 4, 5)))
-  assert (level, badge) == ('good', 'Mixed')
-  assert 'of 800 draws' in text and 'Mean acceptance is 0.900.' in text
+def test_hidden_weights_are_drawn_in_place_of_all(regression):
+  run = measures.Run(regression, 'a')
+  assert run.names == ['hidden', 'f', 'log_likelihood']
+  assert run.draws('log_likelihood').shape == (20, 2, 1)
+  assert run.draws('hidden').shape == run.draws('f').shape == (20, 2, 100)
 
 
-def test_chains_that_disagree_have_not_mixed(pretend, noise):
-  level, badge, text = _verdict(pretend(noise(200, 4, 5) + np.arange(4)[:, np.newaxis]))
-  assert (level, badge) == ('bad', 'Not mixed')
-  # Variance 1 within, 1.25 between: R-hat is sqrt(2.25).
-  assert 'For the weights the largest R-hat is 1.5' in text and 'do not trust averages' in text
-
-
-def test_chains_of_few_draws_are_too_short(pretend, noise):
-  assert _verdict(pretend(noise(20, 4, 5)))[1] == 'Too short'
-  level, badge, text = _verdict(pretend(noise(2, 4, 5)))
-  assert (level, badge) == ('bad', 'Too short') and 'Chains of 2 draws are too short' in text
-
-
-def test_outputs_may_mix_before_weights(pretend, noise):
-  theta = noise(200, 4, 5) + np.arange(4)[:, np.newaxis]
-  level, badge, text = _verdict(pretend(theta, noise(200, 4, 5)))
-  assert (level, badge) == ('unsure', 'Outputs mixed, weights not')
-  assert 'Rely on predictions there, but not on averages of weights.' in text
-
-
-def test_one_chain_is_not_judged_by_r_hat(pretend, noise):
-  level, badge, text = _verdict(pretend(noise(200, 1, 5)))
-  assert (level, badge) == ('unsure', 'One chain')
-  assert 'R-hat' not in text and 'of 200 draws' in text
-
-
-@pytest.mark.parametrize('value, badge', [(np.nan, 'Diverged'), (np.inf, 'Diverged')])
-def test_chains_that_are_not_finite_have_diverged(pretend, noise, value, badge):
-  draws = noise(200, 4, 5)
-  draws[100:, 2] = value
-  assert _verdict(pretend(draws))[:2] == ('bad', badge)
-
-
-def test_chains_that_do_not_move_have_not_mixed(pretend):
-  assert _verdict(pretend(np.ones([200, 4, 5], np.float32)))[:2] == ('bad', 'Not mixed')
-
-
-def test_an_interrupted_run_is_called_so(pretend, noise):
-  result = pretend(noise(200, 4, 5), is_complete=False, settings={'num_results': 1000})
-  level, badge, text = _verdict(result)
-  assert (level, badge) == ('unsure', 'Interrupted. Mixed')
-  assert text.startswith('The run was interrupted after 200 of 1,000 draws.')
-
-
-@pytest.mark.parametrize(
-  'sampler, acceptance, level, words',
-  [
-    ('rotation', 0.5, 'good', ''),
-    ('rotation', 0.1, 'unsure', 'most steps are wasted'),
-    ('uncalibrated_rotation', 0.98, 'good', ''),
-    ('uncalibrated_rotation', 0.9, 'unsure', 'without accept / reject draws are biased'),
-  ],
-)
-def test_low_acceptance_is_a_warning(pretend, noise, sampler, acceptance, level, words):
-  result = pretend(noise(200, 4, 5), acceptance=acceptance, settings={'sampler': sampler})
-  actual, badge, text = _verdict(result)
-  assert (actual, badge) == (level, 'Mixed')
-  assert words in text and ('That is low' in text) == (level == 'unsure')
+def test_chains_that_do_not_move_have_no_effective_samples(pretend):
+  run = measures.Run(pretend(np.ones([200, 4, 5], np.float32)), 'a')
+  assert np.all(np.isnan(run.ess['theta']))
+  assert 'ESS per second, weights, median' not in run.figures

@@ -1,6 +1,7 @@
 """The report page: figures of the run, whatever is missing, and nothing from elsewhere."""
 
 import copy
+import html as html_lib
 import html.parser
 import re
 
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 
 import tfp_reprior as tfr
+from tfp_reprior.diagnostics import verdict
 from tfp_reprior.report import measures
 
 
@@ -24,6 +26,12 @@ def write(tmp_path):
 def _tiles(page):
   tiles = re.findall(r'<div class="tile"><dt>(.*?)</dt><dd>(.*?)</dd>', page)
   return {name: float(value.replace(',', '')) for name, value in tiles if '×' not in value}
+
+
+def _rows(page):
+  """The cells of each row of all tables, by what it is called."""
+  rows = re.findall(r'<tr><th scope="row">(.*?)</th>(.*?)</tr>', page)
+  return {name: re.findall('<td>(.*?)</td>', cells) for name, cells in rows}
 
 
 class _Outline(html.parser.HTMLParser):
@@ -54,10 +62,9 @@ class _Outline(html.parser.HTMLParser):
 def test_figures_are_those_of_the_result(write, regression):
   page = write(regression)
   tiles = _tiles(page)
-  for name, what in (('theta', 'weights'), ('f', 'outputs at x_test')):
-    draws = regression.trace[name].astype(np.float64)
-    squared = 1 + draws.mean(axis=0).var(axis=0) / draws.var(axis=0).mean(axis=0)
-    assert tiles[f'largest R-hat, {what}'] == pytest.approx(np.sqrt(squared.max()), abs=6e-4)
+  for name, what in (('hidden', 'hidden weights'), ('f', 'outputs at x_test')):
+    r_hat = np.max(regression.r_hat(name))
+    assert tiles[f'largest R-hat, {what}'] == pytest.approx(r_hat, abs=6e-4)
     ess = np.min(regression.effective_sample_size(name))
     assert tiles[f'smallest ESS, {what}'] == pytest.approx(ess, rel=1e-2)
   acceptance = np.mean(regression.trace['acceptance'])
@@ -67,8 +74,8 @@ def test_figures_are_those_of_the_result(write, regression):
   rmse = np.sqrt(np.mean((regression.test_prediction.mean - regression.y_test) ** 2))
   assert tiles['test RMSE'] == pytest.approx(rmse, rel=1e-2)
   assert '<dt>num burnin steps</dt><dd>10</dd>' in page and '20 × 2' in page
-  assert f'{regression.seconds["burn-in"]:,.1f} s' in page
-  assert 'Tuning' not in page
+  assert f'{regression.seconds["warm-up"]:,.1f} s' in page
+  assert 'Warm-up found' not in page  # its step size was given
 
 
 def test_one_input_has_bands_and_intervals(write, regression):
@@ -79,7 +86,7 @@ def test_one_input_has_bands_and_intervals(write, regression):
     'Coverage of predictive intervals',
     'Error against uncertainty',
   ]
-  assert len(titles) == 3 + 6 + 3 == page.count('<svg ') == page.count('aria-label="', 1) - 2
+  assert len(titles) == 3 + 8 + 3 == page.count('<svg ') == page.count('aria-label="', 1) - 4
 
 
 CLASS_PLOTS = [
@@ -122,19 +129,16 @@ def test_without_test_targets_classes_have_probabilities_only(write, categorical
   assert titles[-1].startswith('Probabilities') and 'has no test targets' in page
 
 
-def test_classes_have_reliability_and_tuning(write, classes):
+def test_classes_have_reliability_and_warm_up(write, classes):
   page = write(classes)
   titles = re.findall(r'<figure class="card"><h4>(.*?)</h4>', page)
   assert titles[-4:] == [*CLASS_PLOTS, 'Error against uncertainty']
   accuracy = classes.evaluate()['accuracy']
   assert _tiles(page)['test accuracy'] == pytest.approx(accuracy, rel=1e-2)
-  rows = re.findall(r'<tr><th scope="row">(0.\d00)</th>(.*?)</tr>', page)
-  assert [(name, re.findall('<td>(.*?)</td>', cells)) for name, cells in rows] == [
-    ('0.300', ['0.100', '4', '0.200', '1.00', 'not allowed']),
-    ('0.100', ['0.100', '8', '0.900', '40.0', 'chosen']),
-    ('0.100', ['1.00', '8', '0.900', '30.0', '']),
-  ]
-  assert 'Tuning chose step size 0.100 after 3 pilot runs' in page
+  rows = _rows(page)
+  assert rows['first step'] == ['0.300', '–', '1', '1', '0.00 to 0.50', '-200', '–']
+  assert rows['measuring'] == ['0.100', '0.200', '8', '1,500', '0.62 to 0.75', '-4.50', '40.0']
+  assert 'Warm-up found step size 0.100 with 12,001 gradients of each chain' in page
 
 
 def test_the_page_is_well_formed_and_needs_nothing_else(write, regression, classes):
@@ -179,9 +183,53 @@ def test_without_kept_draws_the_page_says_so(write, pretend):
   assert 'because the run has no kept draws' in write(pretend(draws=[]))
 
 
-def test_one_chain_has_no_r_hat(write, pretend, noise):
-  page = write(pretend(noise(50, 1, 3)))
-  assert 'One chain' in page and 'largest R-hat' not in page and 'R-hat against' not in page
+def test_one_chain_has_an_r_hat_of_its_halves_and_no_curve(write, pretend, noise):
+  result = pretend(noise(50, 1, 3))
+  page = write(result)
+  r_hat = result.verdict.mixing['theta'].r_hat
+  assert _tiles(page)['largest R-hat, weights'] == pytest.approx(r_hat, abs=6e-4)
+  assert 'R-hat against' not in page
+
+
+def test_the_page_says_what_the_verdict_says(write, pretend, noise):
+  drifting = noise(400, 4, 3) + np.arange(4)[:, np.newaxis]
+  for level, theta in (
+    ('good', noise(400, 4, 3)),
+    ('unsure', noise(20, 4, 3)),
+    ('failed', drifting),
+  ):
+    result = pretend(theta, draws=[])
+    page = write(result)
+    judged = result.verdict
+    assert judged.level == level
+    [(shown, headline, rest)] = re.findall(
+      r'<div class="verdict (\w+)"><b>(.*?)</b>(.*?)</div>', page
+    )
+    assert (shown, headline) == (level, judged.headline)
+    reasons = re.findall('<li>(.*?)</li>', rest)
+    assert [html_lib.unescape(r) for r in reasons] == [r.text for r in judged.reasons]
+    assert all(html_lib.escape(advice) in rest for advice in judged.advice)
+
+
+def test_tables_have_all_that_was_judged_and_every_chain(write, regression):
+  rows = _rows(write(regression))
+  mixing = regression.verdict.mixing
+  assert {'hidden', 'theta', 'f', 'energy', 'squared_norms'} <= set(mixing)
+  for name, m in mixing.items():
+    r_hat, bulk, tail, per_step = map(float, rows[verdict.NAMES[name]])
+    assert r_hat == pytest.approx(m.r_hat, abs=6e-4)
+    assert (bulk, tail) == pytest.approx((m.bulk_ess, m.tail_ess), rel=1e-2)
+    assert per_step == pytest.approx(1000 * m.bulk_ess / (20 * 2), rel=1e-2)
+  for c in range(2):
+    acceptance, level = map(float, rows[f'chain {c + 1}'])
+    assert acceptance == pytest.approx(np.mean(regression.trace['acceptance'][:, c]), rel=1e-2)
+    assert level == pytest.approx(np.mean(regression.trace['log_likelihood'][:, c]), rel=1e-2)
+
+
+def test_of_many_chains_a_table_shows_some(write, pretend, noise):
+  page = write(pretend(noise(20, 30, 2), draws=[]))
+  assert 'chain 12' in _rows(page) and 'chain 13' not in _rows(page)
+  assert '30 chains in all, with an acceptance from 0.900 to 0.900.' in page
 
 
 def _with_nan(draws):
@@ -190,24 +238,23 @@ def _with_nan(draws):
 
 
 @pytest.mark.parametrize(
-  'make, badge',
+  'make, text',
   [
-    (lambda noise: noise(1, 2, 3), 'Too short'),
-    (lambda noise: noise(4, 2, 1), 'Too short'),
-    (lambda noise: np.ones([30, 2, 3], np.float32), 'Not mixed'),
-    (lambda noise: _with_nan(noise(30, 2, 3)), 'Diverged'),
+    (lambda noise: noise(1, 2, 3), 'Chains of 1 draws are too short to judge.'),
+    (lambda noise: noise(4, 2, 1), 'effective samples of 8 draws'),
+    (lambda noise: np.ones([30, 2, 3], np.float32), 'effective samples of 60 draws'),
+    (lambda noise: _with_nan(noise(30, 2, 3)), 'Chain 2 left the range of floating point numbers.'),
   ],
 )
-def test_pathological_chains_have_a_page_too(write, pretend, noise, make, badge):
+def test_pathological_chains_have_a_page_too(write, pretend, noise, make, text):
   page = write(pretend(make(noise)))
-  assert f'<b>{badge}</b>' in page
+  assert text in page
   _Outline(page)
 
 
 def test_an_interrupted_run_is_called_so(write, pretend):
   page = write(pretend(is_complete=False, settings={'num_results': 500}))
-  assert '<b>Interrupted. ' in page
-  assert 'The run was interrupted after 20 of 500 draws.' in page
+  assert '<li>The run was interrupted after 20 of 500 draws.' in page
 
 
 def test_several_runs_are_compared_with_the_first(write, pretend, noise):
@@ -216,7 +263,7 @@ def test_several_runs_are_compared_with_the_first(write, pretend, noise):
   fast = pretend(draws, seconds={'sampling': 1.0}, acceptance=0.8)
   page = write(slow, fast, names=['slow', 'fast'])
   assert page.index('id="comparison"') < page.index('id="run-1"') < page.index('id="run-2"')
-  rows = dict(re.findall(r'<tr><th scope="row">(.*?)</th>(.*?)</tr>', page))
+  rows = _rows(page)
   for name, ratio in (
     ('ESS per second, weights, median', '4.00'),
     ('ESS per step, weights, median', '1.00'),
@@ -225,10 +272,10 @@ def test_several_runs_are_compared_with_the_first(write, pretend, noise):
     ('Milliseconds per step of all chains', '0.250'),
     ('Test RMSE', '1.00'),
   ):
-    assert rows[name].endswith(f'<td>×{ratio}</td>'), name
-  assert rows['Test negative log likelihood'].endswith('<td>+0.00</td>')
+    assert rows[name][-1] == f'×{ratio}', name
+  assert rows['Test negative log likelihood'][-1] == '+0.00'
   assert 'ESS per second, weights, median, against slow: fast ×4.00.' in page
-  assert '<b>slow: Mixed · fast: Mixed</b>' in page
+  assert '<b>slow: The chains mixed. · fast: The chains mixed.</b>' in page
   assert '<h4>R-hat of weights</h4>' in page and '<h4>ESS per second, weights</h4>' in page
 
 
@@ -237,8 +284,28 @@ def test_runs_without_a_figure_leave_its_place_empty(write, pretend, noise):
   two = pretend(noise(50, 2, 3), noise(50, 2, 3), draws=[])
   for results in ([one, two], [two, one]):
     page = write(*results)
-    rows = dict(re.findall(r'<tr><th scope="row">(.*?)</th>(.*?)</tr>', page))
-    assert rows['R-hat, weights, largest'].endswith('<td>–</td>')
+    assert _rows(page)['R-hat, outputs at x_test, largest'][-1] == '–' and '×–' not in page
+
+
+def test_a_run_that_failed_is_not_compared(write, pretend, noise):
+  good, other = (pretend(noise(400, 4, 3), seconds={'sampling': s}, draws=[]) for s in (4.0, 1.0))
+  stuck = pretend(0 * noise(400, 4, 3) + np.arange(4)[:, np.newaxis], draws=[])
+  stuck.trace['log_likelihood'] = np.ones([400, 4])
+  assert stuck.verdict.level == 'failed'
+  page = write(good, stuck, other, names=['good', 'stuck', 'other'])
+  assert '<div class="verdict failed"><b>stuck failed: do not use these draws.</b>' in page
+  assert '<li>stuck: Chains 1, 2, 3 and 4 never moved.</li>' in page
+  assert '<th scope="col">not compared: stuck failed</th>' in page
+  assert 'Not compared: stuck failed.' in page and '×–' not in page
+  for name in ('Acceptance, mean', 'R-hat, weights, largest'):
+    assert _rows(page)[name][2] == ''
+  assert _rows(page)['R-hat, weights, largest'][1] == 'over 100'
+  assert _rows(page)['ESS per second, weights, median'][-1] == '×4.00'
+  assert 'median, against good: other ×4.00.' in page
+
+  page = write(stuck, good, names=['stuck', 'good'])
+  assert '<th scope="col">not compared: stuck failed</th>' in page
+  assert not re.search(r'×\d', page)
 
 
 def test_runs_of_one_name_are_numbered(write, pretend, noise):
@@ -270,7 +337,7 @@ def test_slow_figures_are_computed_once(write, pretend, noise, monkeypatch):
 
     monkeypatch.setattr(kind, name, counted)
   write(result, pretend(noise(30, 2, 3)))
-  assert sorted(calls) == ['_predict'] * 2 + ['effective_sample_size'] * 2 + ['evaluate'] * 2
+  assert sorted(calls) == ['_predict'] * 2 + ['effective_sample_size'] * 4 + ['evaluate'] * 2
 
 
 def test_no_results_are_refused(tmp_path):

@@ -93,9 +93,11 @@ def test_medians_and_ends_are_in_the_legend(noise):
     ('first', np.array([1.0, 2.0, 30.0])),
     ('absent', ()),
     ('third', np.array([4.0, np.nan])),
+    ('one number', np.array([5.0])),
   ]
   text = mixing_plots.effective_sample_sizes('ESS', groups, 'step')
   assert 'first (median 2)' in text and 'third (median 4)' in text and 'absent' not in text
+  assert 'one number' not in text
   # The third keeps its color, whether or not there is a second.
   assert 'var(--c2)' in text and 'var(--c1)' not in text
   draws = noise(50, 2, 3)
@@ -114,15 +116,16 @@ def test_chains_of_any_shape_are_drawn(pretend, noise, shape):
   assert ('14 not shown' in plots[1]) == (shape[1] == 20)
 
 
-def test_burn_in_lies_left_of_zero(pretend, noise):
-  energy = noise(40, 2)
+def test_warm_up_lies_left_of_zero(pretend, noise):
+  energy = noise(20, 2)
   energy[0] = 1e6  # must not squeeze the rest
-  burnin = {'acceptance': np.ones([40, 2]), 'energy': energy}
-  run = measures.Run(pretend(noise(40, 2, 3), burnin_trace=burnin, settings={'thinning': 10}), 'a')
+  # Transitions of different lengths, 400 steps in all.
+  warmup = {'acceptance': np.ones([20, 2]), 'energy': energy, 'steps': np.repeat([10, 30], 10)}
+  run = measures.Run(pretend(noise(40, 2, 3), warmup_trace=warmup, settings={'thinning': 10}), 'a')
   for plot in mixing_plots.histories(run):
     labels = _tick_labels(plot)
     assert '400' in labels and '\N{MINUS SIGN}400' in labels
-    assert not any('000' in text for text in labels)
+    assert not any('600' in text or '000' in text for text in labels)
 
 
 def _prediction(means, noise_variance=0.25):
@@ -162,7 +165,7 @@ def test_colors_have_the_contrast_that_accessibility_guidelines_ask_for():
   for theme in themes:
     colors = dict(re.findall(r'--(\w+): (#\w+)', theme))
     colors = {k: v if len(v) == 7 else '#' + 2 * v[1:] for k, v in colors.items()}
-    for name in ('ink', 'muted', 'good', 'unsure', 'bad'):
+    for name in ('ink', 'muted', 'good', 'unsure', 'failed'):
       for ground in ('bg', 'card'):
         assert _contrast(colors[name], colors[ground]) >= 4.5, (name, ground)
     for i in range(len(drawing.COLORS)):
