@@ -52,7 +52,7 @@ def contestants(posterior, num_chains, num_steps):
     return lambda: run(phi[:num_parts], other[:num_parts])
 
   def transitions(sampler_name, num_leapfrog_steps):
-    kernel = tfr.mcmc.make_sampler(posterior, sampler_name).kernel_fn(0.05, 0.1, num_leapfrog_steps)
+    kernel = tfr.make_sampler(posterior, sampler_name).kernel_fn(0.05, 0.1, num_leapfrog_steps)
     results = kernel.bootstrap_results(phi)
 
     @tfr.compilation.function

@@ -23,8 +23,7 @@ from absl import app, flags
 
 import tfp_reprior as tfr
 from tfp_reprior.internal import timing
-from tfp_reprior.mcmc import runner
-from tfp_reprior.sampling import observations, warmup
+from tfp_reprior.sampling import observations, runner, warmup
 
 _PROBLEMS = flags.DEFINE_list(
   'problems',
@@ -195,7 +194,7 @@ def compare(problem, sampler_name):
     num_warmup_steps=_NUM_WARMUP_STEPS.value,
     progress=False,
   )
-  sampler = tfr.mcmc.make_sampler(posterior, sampler_name)
+  sampler = tfr.make_sampler(posterior, sampler_name)
   points = grid_points(found)
   traces = [measure(sampler, found.state, point, x_test) for point in points]
   first, second = np.transpose([halves(t, p) for t, p in zip(traces, points, strict=True)])

@@ -23,12 +23,11 @@ from tqdm import auto as tqdm
 
 import tfp_reprior as tfr
 from tfp_reprior.internal import random, timing
-from tfp_reprior.mcmc import runner
 from tfp_reprior.report import drawing
-from tfp_reprior.sampling import warmup
+from tfp_reprior.sampling import runner, warmup
 
 _MODELS = flags.DEFINE_list('models', ['known', 'unknown', 'categorical'], 'Which to check.')
-_SAMPLER = flags.DEFINE_string('sampler', 'auto', 'A name of `tfr.mcmc.make_sampler`.')
+_SAMPLER = flags.DEFINE_string('sampler', 'auto', 'A name of `tfr.make_sampler`.')
 _NUM_REPLICATIONS = flags.DEFINE_integer('num_replications', 500, 'Data sets for each model.', 10)
 _FULL = flags.DEFINE_bool('full', False, 'Runs of `tfr.sample_posterior`; some seconds each.')
 _NUM_CHAINS = flags.DEFINE_integer('num_chains', 21, 'Chains for each data set.', 2)
@@ -111,7 +110,7 @@ class Calibration:
     """The true quantities `[q]`, those of the draws `[s, c, q]`, and their acceptance `[s, c]`."""
     theta, y = self.simulate(number, error)
     posterior = self._posterior(y)
-    sampler = tfr.mcmc.make_sampler(posterior, self._sampler)
+    sampler = tfr.make_sampler(posterior, self._sampler)
     length = self.chosen['num_integrator_steps']
     start_seed, seed = random.split_seed(tf.stack([self._seed + 1, number]), 2)
 

@@ -15,8 +15,8 @@ import tensorflow_probability as tfp
 import toys
 
 import tfp_reprior as tfr
-from tfp_reprior.mcmc import runner
-from tfp_reprior.sampling import driver, observations, warmup
+from tfp_reprior.internal import parts as parts_lib
+from tfp_reprior.sampling import driver, observations, runner, warmup
 
 
 class FakeTPUs(tf.distribute.cluster_resolver.SimpleClusterResolver):
@@ -125,8 +125,8 @@ def test_the_loop_inside_is_that_outside():
   'make',
   [
     lambda posterior, strategy: tfr.CollapsedPosterior(posterior, strategy=strategy),
-    tfr.mcmc.SplitChains,
-    tfr.mcmc.SplitData,
+    tfr.densities.SplitChains,
+    tfr.densities.SplitData,
   ],
 )
 def test_a_strategy_is_no_name(make):
@@ -142,7 +142,7 @@ def test_data_space_cannot_be_split():
 
 def test_chains_without_a_dimension_cannot_be_split():
   posterior = toys.tiny_posterior()
-  density = tfr.mcmc.SplitChains(posterior, tf.distribute.OneDeviceStrategy('CPU:0'))
+  density = tfr.densities.SplitChains(posterior, tf.distribute.OneDeviceStrategy('CPU:0'))
   with pytest.raises(ValueError, match='`parts` must have a chain dimension.* Received: parts of'):
     density.target_log_prob_fn(*posterior.sample_prior(seed=1))
 
@@ -160,7 +160,7 @@ def _driver_loop(posterior, strategy, x_test):
   """A function of states that makes draws as `sample_posterior` does, and observes them."""
 
   def run(*state):
-    sampler = tfr.mcmc.make_sampler(posterior, strategy=strategy)
+    sampler = tfr.make_sampler(posterior, strategy=strategy)
     observer = observations.Observer(sampler, x_test, num_projections=3, seed=1)
     chosen = {'step_size': 0.1, 'damping': 0.1, 'num_integrator_steps': 2}
     kernel = warmup.sampling_kernel(sampler, chosen)
@@ -173,7 +173,7 @@ def _driver_loop(posterior, strategy, x_test):
 
 
 def test_a_run_on_a_tpu_is_one_program_with_static_shapes(monkeypatch):
-  monkeypatch.setattr(tfr.compilation, '_WORTH_FUSING', 0)  # as with many weights
+  monkeypatch.setattr(parts_lib, '_LARGE', 0)  # as with many weights
   posterior = _posterior()
   strategy = tf.distribute.TPUStrategy(FakeTPUs(4))
   x_test = tf.ones([3, 3])
@@ -220,7 +220,7 @@ def test_runs_compute_in_full_precision(monkeypatch):
 def test_tpus_split_data_only(changes):
   strategy = tf.distribute.TPUStrategy(FakeTPUs(2))
   with pytest.raises(ValueError, match='On TPUs only data can be split.* Received: likelihood='):
-    tfr.mcmc.make_sampler(toys.tiny_posterior(), strategy=strategy, **changes)
+    tfr.make_sampler(toys.tiny_posterior(), strategy=strategy, **changes)
 
 
 def test_loops_go_on_replicas_that_take_them():

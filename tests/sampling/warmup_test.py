@@ -10,9 +10,9 @@ import tensorflow_probability as tfp
 import toys
 
 import tfp_reprior as tfr
-from tfp_reprior.mcmc import jittered, samplers
+from tfp_reprior.mcmc import jittered
 from tfp_reprior.sampling import planner as planner_lib
-from tfp_reprior.sampling import warmup
+from tfp_reprior.sampling import samplers, warmup
 
 BUDGET = 400
 
@@ -29,7 +29,7 @@ def _warm_up(**changes):
 @pytest.mark.parametrize('name', samplers.NAMES[1:])
 def test_every_sampler_is_warmed_up(name):
   found = _warm_up(sampler=name, num_chains=3)
-  sampler = tfr.mcmc.make_sampler(
+  sampler = tfr.make_sampler(
     tfr.Posterior(sampling_runs.make_model(), sampling_runs.X, sampling_runs.Y, 0.2), name
   )
   low, high = warmup.BOUNDS[warmup.kind_of(sampler)]
@@ -135,7 +135,7 @@ def _planner(log_likelihoods=None, acceptance_fn=None, budget=2000, name='rotati
       'hidden': rng.normal(size=(num_transitions, 4, 8)),
     }, step_size
 
-  sampler = tfr.mcmc.make_sampler(toys.tiny_posterior(), name)
+  sampler = tfr.make_sampler(toys.tiny_posterior(), name)
   return planner_lib.Planner(sampler, budget, run_block), asked
 
 

@@ -4,10 +4,10 @@ import numpy as np
 import tensorflow as tf
 
 from tfp_reprior import compilation, models
-from tfp_reprior import posterior as posterior_lib
+from tfp_reprior.densities import posterior as posterior_lib
 from tfp_reprior.figures import plotting, recipes
 from tfp_reprior.internal import timing
-from tfp_reprior.mcmc import samplers
+from tfp_reprior.sampling import samplers
 
 _STYLES = {
   'uncalibrated_standard': plotting.STANDARD,

@@ -9,6 +9,7 @@ from tfp_reprior.sampling.metrics import evaluate
 from tfp_reprior.sampling.prediction import Prediction
 from tfp_reprior.sampling.result import Result, load_result
 from tfp_reprior.sampling.runs import sample_posterior, warm_up
+from tfp_reprior.sampling.samplers import Sampler, make_sampler
 from tfp_reprior.sampling.settings import Settings
 from tfp_reprior.sampling.warmup import Block, Warmup, WarmupError
 
@@ -19,11 +20,13 @@ __all__ = [
   'ClassPrediction',
   'Prediction',
   'Result',
+  'Sampler',
   'Settings',
   'Warmup',
   'WarmupError',
   'evaluate',
   'load_result',
+  'make_sampler',
   'sample_posterior',
   'warm_up',
 ]

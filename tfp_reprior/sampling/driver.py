@@ -11,8 +11,16 @@ import numpy as np
 
 from tfp_reprior.internal import checks, files, random
 from tfp_reprior.internal import workers as workers_lib
-from tfp_reprior.mcmc import jittered, runner, samplers
-from tfp_reprior.sampling import checkpoints, identity, moments, observations, phases
+from tfp_reprior.mcmc import jittered
+from tfp_reprior.sampling import (
+  checkpoints,
+  identity,
+  moments,
+  observations,
+  phases,
+  runner,
+  samplers,
+)
 from tfp_reprior.sampling import draws as draws_lib
 from tfp_reprior.sampling import planner as planner_lib
 from tfp_reprior.sampling import position as position_lib

@@ -6,10 +6,9 @@ import numpy as np
 import tensorflow as tf
 
 from tfp_reprior import diagnostics
-from tfp_reprior.bijectors import collapsed_posterior
+from tfp_reprior.densities import collapsed_posterior
 from tfp_reprior.internal import parts as parts_lib
-from tfp_reprior.mcmc import runner
-from tfp_reprior.sampling import moments
+from tfp_reprior.sampling import moments, runner
 
 
 class Summary(NamedTuple):
@@ -32,7 +31,7 @@ class Observer:
   """Records draws of a sampler.
 
   Args:
-    sampler: A `tfp_reprior.mcmc.Sampler`.
+    sampler: A `tfp_reprior.sampling.Sampler`.
     x_test: Inputs `[m, ...]`, or None.
     num_projections: Positive integer.
     seed: A seed of TFP, of the projections.

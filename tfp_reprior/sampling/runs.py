@@ -4,7 +4,7 @@ import dataclasses
 import warnings
 
 from tfp_reprior import compilation, diagnostics, likelihoods
-from tfp_reprior import posterior as posterior_lib
+from tfp_reprior.densities import posterior as posterior_lib
 from tfp_reprior.internal import distribution
 from tfp_reprior.internal import workers as workers_lib
 from tfp_reprior.sampling import driver as driver_lib
@@ -73,8 +73,8 @@ def sample_posterior(
       | `thinning` | 10 | steps for each draw, one gradient each (1) |
       | `num_warmup_steps` | 700, and a fifth of all | steps of a chain for warm-up |
       | `num_burnin_steps` | 0 (3) | steps before the first draw, with everything settled (1) |
-      | `sampler` | `'auto'` | a name of `tfp_reprior.mcmc.make_sampler` |
-      | `regularizer` | `'noise'` | as of `tfp_reprior.mcmc.make_sampler`, or `'tuned'` |
+      | `sampler` | `'auto'` | a name of `tfp_reprior.make_sampler` |
+      | `regularizer` | `'noise'` | as of `tfp_reprior.make_sampler`, or `'tuned'` |
       | `step_size` | found | if given, there is no warm-up |
       | `damping` | found | part of the momentum's variance that a transition replaces (4) |
       | `num_integrator_steps` | found | mean steps of a transition; 1 if a step size is given |

@@ -188,7 +188,7 @@ def sampling_kernel(sampler, chosen):
   """The kernel of a sampler as runs use it.
 
   Args:
-    sampler: A `tfp_reprior.mcmc.Sampler`.
+    sampler: A `tfp_reprior.sampling.Sampler`.
     chosen: Dict of `step_size`, `damping` and `num_integrator_steps`.
   """
 

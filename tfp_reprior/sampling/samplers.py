@@ -7,15 +7,14 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from tfp_reprior.bijectors import collapsed_posterior, composed_posterior
-from tfp_reprior.internal import checks, distribution
-from tfp_reprior.mcmc import (
-  crank_nicolson,
+from tfp_reprior.densities import (
+  collapsed_posterior,
+  composed_posterior,
   noise_coordinate,
-  rotation_langevin,
   split_chains,
-  underdamped_langevin,
 )
+from tfp_reprior.internal import checks, distribution
+from tfp_reprior.mcmc import crank_nicolson, rotation_langevin, underdamped_langevin
 
 NAMES = (
   'auto',
@@ -87,7 +86,7 @@ def make_sampler(posterior, name='auto', over_dispersion=1.0, regularizer=None, 
 
   All start from the same weights: the image of draws from N(0, I) under the repriorisation, which
   for wide networks are close to draws from the posterior. If the noise is unknown, all move in a
-  standardized coordinate of it (see `tfp_reprior.mcmc.noise_coordinate`).
+  standardized coordinate of it (see `tfp_reprior.densities.noise_coordinate`).
 
   Args:
     posterior: A `tfp_reprior.Posterior`.

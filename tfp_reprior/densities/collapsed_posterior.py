@@ -4,7 +4,8 @@ import math
 
 import tensorflow as tf
 
-from tfp_reprior.bijectors import factorization, gradients, row_sums
+from tfp_reprior.bijectors import factorization, gradients
+from tfp_reprior.densities import row_sums
 from tfp_reprior.internal import checks, distribution, random
 from tfp_reprior.internal import parts as parts_lib
 
