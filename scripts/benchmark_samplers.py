@@ -84,8 +84,6 @@ def make(posterior, name):
   name, _, regularizer = name.partition(':')
   found = tfr.warm_up(
     posterior,
-    None,
-    None,
     sampler=name,
     regularizer=float(regularizer) if regularizer == 'inf' else regularizer or 'noise',
     num_chains=_NUM_CHAINS.value,

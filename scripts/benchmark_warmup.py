@@ -88,8 +88,6 @@ def run(problem, sampler, seed):
       warnings.simplefilter('ignore', tfr.diagnostics.SamplingWarning)
       result = tfr.sample_posterior(
         posterior,
-        None,
-        None,
         x_test=x_test,
         sampler=sampler,
         num_chains=_NUM_CHAINS,
@@ -186,8 +184,6 @@ def compare(problem, sampler_name):
   posterior, x_test = make_posterior(problem, seed=0)
   found = tfr.warm_up(
     posterior,
-    None,
-    None,
     x_test=x_test,
     sampler=sampler_name,
     num_chains=_NUM_CHAINS,

@@ -74,7 +74,7 @@ class Calibration:
     self.names += ['log-likelihood', 'squared norm, first layer', 'squared norm, readout']
     self.names += ['noise scale'] * len(self._likelihood.event_shapes)
     how = {'sampler': sampler, 'num_chains': 32, 'num_warmup_steps': 200, 'seed': seed}
-    found = tfr.warm_up(self._posterior(self.simulate(0)[1]), None, None, progress=False, **how)
+    found = tfr.warm_up(self._posterior(self.simulate(0)[1]), progress=False, **how)
     settings = ('step_size', 'damping', 'num_integrator_steps')
     self.chosen = {name: getattr(found, name) for name in settings}
     self.chosen['step_size'] *= _SHORTER
@@ -100,7 +100,7 @@ class Calibration:
       project = tfr.diagnostics.RandomProjections(split.event_shapes[:end], 1, self._seed)
       values.append(project(theta[:end])[..., 0])
     values += tf.unstack(split.apply(theta, self._x_test)[..., 0], axis=-1)
-    values.append(posterior.log_likelihood(*theta))
+    values.append(posterior.log_likelihood_fn(*theta))
     values += [tf.reduce_sum(theta[i] ** 2, axis=[-2, -1]) for i in (0, num_hidden)]
     if posterior.likelihood.event_shapes:
       values.append(posterior.likelihood_given(theta).noise_scale)
@@ -140,7 +140,7 @@ class Calibration:
     how |= {'num_burnin_steps': self._num_burnin_steps, 'thinning': self._thinning}
     with warnings.catch_warnings():
       warnings.simplefilter('ignore', tfr.diagnostics.SamplingWarning)  # that draws are few
-      result = tfr.sample_posterior(posterior, None, None, **how)
+      result = tfr.sample_posterior(posterior, **how)
     draws = [self.quantities(posterior, result.draws[i]) for i in range(num_draws)]
     return self.quantities(posterior, theta), tf.stack(draws), result.trace['acceptance']
 

@@ -154,7 +154,7 @@ def test_the_standardized_density_is_the_same_up_to_a_constant(density_class):
   np.testing.assert_allclose(target, plain.target_log_prob_fn(*parts), atol=1e-10)
   # The likelihood with respect to N(0, I) of the state.
   likelihood = standardized.log_likelihood_fn(*state)
-  np.testing.assert_allclose(posterior.log_prior(*state) + likelihood, target, atol=1e-10)
+  np.testing.assert_allclose(posterior.log_prior_fn(*state) + likelihood, target, atol=1e-10)
 
 
 def test_every_sampler_starts_and_steps_with_unknown_noise():

@@ -44,7 +44,7 @@ def test_log_densities_are_those_of_scipy(prior, chains):
   posterior = toys.tiny_posterior(noise_scale=prior)
   parts = posterior.sample_prior(chains, seed=1)
   assert posterior.split.event_shapes == [(3, 4), (4,), (), (4, 2), (2,)]
-  log_prior, log_likelihood = posterior.log_prior(*parts), posterior.log_likelihood(*parts)
+  log_prior, log_likelihood = posterior.log_prior_fn(*parts), posterior.log_likelihood_fn(*parts)
   target = posterior.target_log_prob_fn(*parts)
   for index in np.ndindex(*chains):
     draw = [p[index].numpy() for p in parts]

@@ -151,8 +151,8 @@ def test_chains_without_a_dimension_cannot_be_split():
 def test_warm_up_runs_under_a_strategy(sampler):
   posterior, changes = toys.tiny_posterior(), dict(num_warmup_steps=100, progress=False)
   strategy = tf.distribute.OneDeviceStrategy('CPU:0')
-  alone = tfr.warm_up(posterior, None, None, sampler=sampler, **changes)
-  found = tfr.warm_up(posterior, None, None, sampler=sampler, strategy=strategy, **changes)
+  alone = tfr.warm_up(posterior, sampler=sampler, **changes)
+  found = tfr.warm_up(posterior, sampler=sampler, strategy=strategy, **changes)
   assert found.step_size == pytest.approx(alone.step_size, rel=1e-4)
 
 
@@ -212,7 +212,7 @@ def test_runs_compute_in_full_precision(monkeypatch):
     return types.SimpleNamespace(verdict=types.SimpleNamespace(level='good'))
 
   monkeypatch.setattr(driver.Driver, 'run', run)
-  tfr.sample_posterior(toys.tiny_posterior(), None, None)
+  tfr.sample_posterior(toys.tiny_posterior())
   assert seen == [False] and tf.config.experimental.tensor_float_32_execution_enabled()
 
 

@@ -48,7 +48,7 @@ def test_the_temperature_is_that_of_the_likelihood_and_not_of_the_map():
     sampler.kernel_fn(0.1, 0.2, inverse_temperature=b).bootstrap_results(state).target_log_prob
     for b in (None, 3.0)
   )
-  log_likelihood = posterior.log_likelihood(*sampler.theta_fn(state))
+  log_likelihood = posterior.log_likelihood_fn(*sampler.theta_fn(state))
   np.testing.assert_allclose(cold, plain + 2.0 * log_likelihood, rtol=1e-10)
 
 
@@ -109,7 +109,7 @@ def test_an_infinite_regularizer_is_the_standard_parametrisation(name):
     np.testing.assert_array_equal(part, expected)
     np.testing.assert_array_equal(theta, expected)
   results = sampler.kernel_fn(0.1, 0.1).bootstrap_results(state)
-  expected = posterior.log_likelihood(*state)
+  expected = posterior.log_likelihood_fn(*state)
   np.testing.assert_allclose(results.target_log_prob, expected, rtol=1e-10)
   assert sampler.num_moving_parts == len(state), 'the readout is not drawn anew'
 

@@ -125,7 +125,7 @@ class CollapsedPosterior:
 
   def target_log_prob_fn(self, *phi_parts):
     """`log N(phi; 0, I) + prior_entropy - V(hidden)`: `[*chains]`."""
-    return self.posterior.log_prior(*phi_parts) + self.log_likelihood_fn(*phi_parts)
+    return self.posterior.log_prior_fn(*phi_parts) + self.log_likelihood_fn(*phi_parts)
 
   def sample_readout(self, hidden_parts, seed=None):
     """Draws the readout from its exact posterior given the hidden parts.

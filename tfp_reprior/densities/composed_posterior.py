@@ -49,8 +49,8 @@ class ComposedPosterior:
     self._space = checks.one_of('space', space, factorization.SPACES)
 
   def target_log_prob_fn(self, *phi_parts):
-    """Log of the density in phi, up to the constant of `Posterior.log_prior`: `[*chains]`."""
-    return self.posterior.log_prior(*phi_parts) + self.log_likelihood_fn(*phi_parts)
+    """Log of the density in phi, up to the constant of `Posterior.log_prior_fn`: `[*chains]`."""
+    return self.posterior.log_prior_fn(*phi_parts) + self.log_likelihood_fn(*phi_parts)
 
   def log_likelihood_fn(self, *phi_parts, inverse_temperature=1.0):
     """Log of the density with respect to N(0, I): `[*chains]`.

@@ -40,7 +40,7 @@ class SplitData:
 
   def target_log_prob_fn(self, *parts):
     """As that of the posterior: `[*chains]`."""
-    return self.posterior.log_prior(*parts) + self.log_likelihood_fn(*parts)
+    return self.posterior.log_prior_fn(*parts) + self.log_likelihood_fn(*parts)
 
   def log_likelihood_fn(self, *parts):
     """As that of the posterior: `[*chains]`."""

@@ -56,7 +56,7 @@ class Planner:
   ):
     self._sampler = sampler
     self._thinning = thinning
-    self._kind = warmup.kind_of(sampler)
+    self._kind = sampler.kind
     self._budget = num_gradients
     self._run_block = run_block
     self._damping = damping

@@ -80,8 +80,18 @@ class Sampler:
   collapsed: object = None
   run_loop: Callable = _run_here
 
+  @property
+  def kind(self):
+    """What its acceptance is judged by: `'corrected'`, `'random walk'` or `'uncalibrated'`."""
+    if not self.is_calibrated:
+      return 'uncalibrated'
+    return 'corrected' if self.has_damping else 'random walk'
 
-def make_sampler(posterior, name='auto', over_dispersion=1.0, regularizer=None, strategy=None):
+  def __repr__(self):
+    return f'Sampler({self.name!r}, regularizer={self.regularizer!r}, {self.posterior!r})'
+
+
+def make_sampler(posterior, sampler='auto', over_dispersion=1.0, regularizer=None, strategy=None):
   """Makes a sampler for a posterior.
 
   All start from the same weights: the image of draws from N(0, I) under the repriorisation, which
@@ -90,7 +100,7 @@ def make_sampler(posterior, name='auto', over_dispersion=1.0, regularizer=None, 
 
   Args:
     posterior: A `tfp_reprior.Posterior`.
-    name: A name of this table. `uncalibrated_...` are those without accept / reject;
+    sampler: A name of this table. `uncalibrated_...` are those without accept / reject;
       `'uncalibrated_langevin'` is that of Hron et al. (2022).
 
       | name | coordinates | kernel |
@@ -111,7 +121,7 @@ def make_sampler(posterior, name='auto', over_dispersion=1.0, regularizer=None, 
   Returns:
     A `Sampler`.
   """
-  checks.one_of('name', name, NAMES)
+  name = checks.one_of('sampler', sampler, NAMES)
   checks.positive('over_dispersion', over_dispersion)
   name = 'rotation' if name == 'auto' else name
   prefix = 'uncalibrated_'
@@ -127,7 +137,7 @@ def make_sampler(posterior, name='auto', over_dispersion=1.0, regularizer=None, 
     raise ValueError(
       'On TPUs only data can be split, and only if the readout is integrated out: Gaussian noise '
       "of one scale, in the coordinates of regularizer='noise'. Received: "
-      f'likelihood={posterior.likelihood!r}, name={name!r}, regularizer={regularizer!r}'
+      f'likelihood={posterior.likelihood!r}, sampler={name!r}, regularizer={regularizer!r}'
     )
   if is_standard:
     density = posterior
