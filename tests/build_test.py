@@ -10,6 +10,7 @@ import subprocess
 import sys
 import types
 from typing import NamedTuple
+from unittest import mock
 
 import pytest
 from packaging import requirements, utils
@@ -214,10 +215,19 @@ def test_the_lock_names_no_place():
   assert not re.search(r'://|^--|(?<=\s)/', text, flags=re.MULTILINE)
 
 
-def test_the_module_has_the_version_of_the_package(setup):
-  text = (_ROOT / 'MODULE.bazel').read_text()
-  name, version = re.search(r'name = "(\w+)",\s+version = "([^"]+)"', text).groups()
-  assert (name, version) == ('tfp_reprior', setup['version'])
+def test_the_module_fits_the_package_and_the_lock(setup):
+  names = ('bazel_dep', 'module', 'use_extension', 'use_repo')
+  scope = {name: mock.MagicMock() for name in names}
+  exec(compile((_ROOT / 'MODULE.bazel').read_text(), 'MODULE.bazel', 'exec'), scope)
+  scope['module'].assert_called_once_with(name='tfp_reprior', version=setup['version'])
+  extension = scope['use_extension'].return_value
+  python = extension.toolchain.call_args.kwargs['python_version']
+  extension.parse.assert_called_once_with(
+    hub_name='pypi', python_version=python, requirements_lock='//:requirements_lock.txt'
+  )
+  scope['use_repo'].assert_called_once_with(extension, 'pypi')
+  # The lock tells the command that made it.
+  assert f'--python-version {python} ' in (_ROOT / 'requirements_lock.txt').read_text()
 
 
 def _query(expression='//...'):
@@ -245,6 +255,16 @@ def test_bazel_finds_every_package(targets):
   labels = {x for target in targets for x in target.deps if x.startswith('@')}
   found = {x.split(':')[0] for x in result.stdout.split() if x.startswith('@')}
   assert found == labels
+
+
+@pytest.mark.parametrize(('target', 'code'), [('//:build_test', 0), (None, 5)])
+def test_a_file_without_slow_tests_passes_when_bazel_asks_for_slow_ones(target, code, monkeypatch):
+  monkeypatch.delenv('TEST_TARGET', raising=False)
+  if target is not None:
+    monkeypatch.setenv('TEST_TARGET', target)
+  command = [sys.executable, '-m', 'pytest', '-m', 'slow', 'tests/build_test.py']
+  result = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, timeout=300)
+  assert result.returncode == code, result.stdout
 
 
 _GOOD = """
