@@ -48,7 +48,7 @@ def __getattr__(name):
 
 
 def __dir__():
-  return sorted({*globals(), *__all__})
+  return sorted(__all__)
 
 
 if 'keras' in sys.modules:

@@ -3,3 +3,4 @@
 from tfp_reprior.bijectors.readout_reprior import ReadoutReprior
 
 __all__ = ['ReadoutReprior']
+__dir__ = __all__.copy

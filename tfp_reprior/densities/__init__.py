@@ -7,3 +7,4 @@ from tfp_reprior.densities.split_chains import SplitChains
 from tfp_reprior.densities.split_data import SplitData
 
 __all__ = ['CollapsedPosterior', 'ComposedPosterior', 'Posterior', 'SplitChains', 'SplitData']
+__dir__ = __all__.copy

@@ -76,6 +76,21 @@ class ComposedPosterior:
     change = tf.reduce_sum((theta_out - phi_out) * (theta_out + phi_out), axis=[-2, -1])
     return inverse_temperature * log_likelihood + split.num_outputs * log_det - 0.5 * change
 
+  def to_theta(self, phi_parts, psi=None):
+    """The weights of a state: as `posterior.reprior(regularizer, space).forward`.
+
+    Args:
+      phi_parts: List of tensors `[*chains, *event_shape]`.
+      psi: What `posterior.features_fn` is of the hidden ones, if that is known.
+    """
+    split = self.posterior.split
+    hidden, readout = list(phi_parts[: split.num_hidden]), phi_parts[split.num_hidden :]
+    psi = self.posterior.features_fn(*hidden) if psi is None else psi
+    lam = self.regularizer(*hidden) if callable(self.regularizer) else self.regularizer
+    factor = factorization.factorize(psi, self.posterior.surrogate_targets, lam, self._space)
+    theta_out = factor.forward(parts_lib.stack_readout(readout))
+    return hidden + parts_lib.unstack_readout(theta_out, split.has_bias)
+
   def __repr__(self):
     return (
       f'ComposedPosterior({self.posterior!r}, regularizer={self._regularizer_text}, '

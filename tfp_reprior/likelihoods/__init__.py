@@ -12,3 +12,4 @@ from tfp_reprior.likelihoods.gaussian import Gaussian
 from tfp_reprior.likelihoods.likelihood import Likelihood
 
 __all__ = ['KINDS', 'Bernoulli', 'Categorical', 'Gaussian', 'Likelihood', 'from_dict']
+__dir__ = __all__.copy

@@ -21,3 +21,4 @@ __all__ = [
   'UncalibratedUnderdampedLangevin',
   'UnderdampedLangevin',
 ]
+__dir__ = __all__.copy

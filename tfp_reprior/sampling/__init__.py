@@ -30,3 +30,4 @@ __all__ = [
   'sample_posterior',
   'warm_up',
 ]
+__dir__ = __all__.copy
