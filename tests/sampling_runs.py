@@ -45,12 +45,14 @@ def make_model(activation='gelu', num_outputs=2):
 def categorical():
   """Arguments of `sample` for three classes."""
   labels = np.array([0, 0, 0, 1, 1, 2, 1, 2, 2, 2])
-  return dict(model=make_model(num_outputs=3), y=labels, likelihood=tfr.likelihoods.Categorical())
+  likelihood = tfr.likelihoods.Categorical()
+  return dict(model=make_model(num_outputs=3), y=labels, noise_scale=None, likelihood=likelihood)
 
 
 def bernoulli():
   """Arguments of `sample` for a yes or no of two outputs."""
-  return dict(y=(Y > 0).astype(int), likelihood=tfr.likelihoods.Bernoulli())
+  likelihood = tfr.likelihoods.Bernoulli()
+  return dict(y=(Y > 0).astype(int), noise_scale=None, likelihood=likelihood)
 
 
 def sample(model=None, x=X, y=Y, **changes):

@@ -285,7 +285,7 @@ def test_a_model_that_cannot_be_split_is_refused():
     tfr.Posterior(3, *_data())
 
 
-@pytest.mark.parametrize('method', ['target_log_prob_fn', 'log_prior', 'log_likelihood'])
+@pytest.mark.parametrize('method', ['target_log_prob_fn', 'log_prior_fn', 'log_likelihood_fn'])
 def test_the_wrong_number_of_parts_is_refused(method):
   posterior = toys.tiny_posterior()
   parts = posterior.sample_prior(seed=[0, 1])
@@ -293,7 +293,7 @@ def test_the_wrong_number_of_parts_is_refused(method):
     getattr(posterior, method)(*parts[:3])
 
 
-@pytest.mark.parametrize('method', ['target_log_prob_fn', 'log_prior', 'log_likelihood'])
+@pytest.mark.parametrize('method', ['target_log_prob_fn', 'log_prior_fn', 'log_likelihood_fn'])
 def test_parts_of_another_dtype_are_refused(method):
   posterior = toys.tiny_posterior()
   parts = [tf.cast(p, tf.float32) for p in posterior.sample_prior(seed=[0, 1])]

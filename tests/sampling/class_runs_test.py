@@ -177,4 +177,4 @@ class _Own(tfr.likelihoods.Gaussian.__base__):
 
 def test_a_likelihood_that_cannot_predict_is_refused():
   with pytest.raises(ValueError, match='cannot predict with a likelihood that is not of'):
-    sampling_runs.sample(likelihood=_Own())
+    sampling_runs.sample(noise_scale=None, likelihood=_Own())

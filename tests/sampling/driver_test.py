@@ -11,7 +11,7 @@ import tensorflow as tf
 
 import tfp_reprior as tfr
 from tfp_reprior.internal import random
-from tfp_reprior.sampling import runner
+from tfp_reprior.sampling import observations, runner, warmup
 
 
 @pytest.fixture(scope='module')
@@ -267,7 +267,7 @@ def test_a_run_that_is_not_good_warns_and_a_frozen_one_fails():
 
 def test_a_posterior_may_take_the_place_of_the_model(result):
   posterior = tfr.Posterior(sampling_runs.make_model(), sampling_runs.X, sampling_runs.Y, 0.2)
-  sampling_runs.assert_same(sampling_runs.sample(posterior, None, None), result)
+  sampling_runs.assert_same(sampling_runs.sample(posterior, None, None, noise_scale=None), result)
 
 
 def test_chunks_of_data_give_the_same_run(result):
@@ -276,10 +276,40 @@ def test_chunks_of_data_give_the_same_run(result):
   np.testing.assert_allclose(chunked.trace['theta'], result.trace['theta'], rtol=0, atol=1e-4)
 
 
-def test_a_posterior_has_its_own_chunk_size():
+@pytest.mark.parametrize(
+  'given',
+  [dict(x=sampling_runs.X), dict(y=sampling_runs.Y), dict(noise_scale=1.0), dict(chunk_size=3)],
+)
+def test_what_a_posterior_has_of_its_own_is_refused(given):
   posterior = tfr.Posterior(sampling_runs.make_model(), sampling_runs.X, sampling_runs.Y, 0.2)
-  with pytest.raises(ValueError, match='`Posterior` has its own. Received: chunk_size=3'):
-    sampling_runs.sample(posterior, None, None, chunk_size=3)
+  [name] = given
+  with pytest.raises(ValueError, match=f'has its own `{name}`: leave that out. Received: {name}'):
+    sampling_runs.sample(posterior, **{'x': None, 'y': None, 'noise_scale': None, **given})
+
+
+@pytest.mark.parametrize(
+  'y, likelihood, changes',
+  [
+    (sampling_runs.Y, tfr.likelihoods.Gaussian(0.2), {}),
+    (sampling_runs.Y, tfr.likelihoods.Gaussian(0.2), {'regularizer': 'n*noise'}),
+    (sampling_runs.Y, tfr.likelihoods.Gaussian(0.2), {'sampler': 'standard'}),
+    (np.arange(10) % 2, tfr.likelihoods.Categorical(), {}),
+  ],
+  ids=['collapsed', 'composed', 'standard', 'classes'],
+)
+def test_a_draw_takes_one_pass_of_the_training_data_and_one_of_the_test_data(
+  y, likelihood, changes
+):
+  posterior = tfr.Posterior(sampling_runs.make_model(), sampling_runs.X, y, likelihood=likelihood)
+  sampler = tfr.make_sampler(posterior, **changes)
+  observer = observations.Observer(sampler, tf.constant(sampling_runs.X_TEST), 3, seed=1)
+  chosen = dict(step_size=0.1, damping=1.0, num_integrator_steps=1)
+  state = sampler.start_fn(2, seed=1)
+  results = warmup.sampling_kernel(sampler, chosen).bootstrap_results(state)
+  embed, passes = posterior.split.embed, []
+  posterior.split.embed = lambda parts, x: passes.append(len(x)) or embed(parts, x)
+  observer.draw(state, results, observer.empty(2))
+  assert sorted(passes) == [4, 10]
 
 
 def test_numbers_of_numpy_become_plain_ones():
@@ -293,7 +323,7 @@ def test_numbers_of_numpy_become_plain_ones():
 @pytest.mark.parametrize(
   'changes, error, message',
   [
-    (dict(step_sise=0.1), TypeError, r"unknown settings: \['step_sise'\]"),
+    (dict(step_sise=0.1), TypeError, "unexpected keyword argument 'step_sise'"),
     (dict(damping=1.3), ValueError, r'`damping` must lie in \[0, 1\]. Received: damping=1.3'),
     (dict(step_size=0.0), ValueError, '`step_size` must be positive. Received: step_size=0.0'),
     (dict(over_dispersion=-1.0), ValueError, '`over_dispersion` must be positive'),
@@ -320,8 +350,25 @@ def test_numbers_of_numpy_become_plain_ones():
     (
       dict(regularizer='tuned', sampler='standard', step_size=None),
       ValueError,
-      "for samplers with a map. Received: sampler='standard'",
+      "'standard' has no map to regularize.*Received: regularizer='tuned'",
     ),
+    (
+      dict(regularizer='n*noise', sampler='standard'),
+      ValueError,
+      "'standard' has no map to regularize.*Received: regularizer='n\\*noise'",
+    ),
+    (
+      dict(sampler='crank_nicolson', damping=0.5),
+      ValueError,
+      'has no momentum: leave `damping` out. Received: damping=0.5',
+    ),
+    (
+      dict(likelihood=tfr.likelihoods.Gaussian(0.3)),
+      ValueError,
+      r'give it, or a `likelihood`. Received: noise_scale=0.2, likelihood=Gaussian\(',
+    ),
+    (dict(y=None), ValueError, '`y` is missing'),
+    (dict(sampler='gibbs'), ValueError, "`sampler` must be one of .*Received: sampler='gibbs'"),
     (
       dict(num_integrator_steps=0),
       ValueError,

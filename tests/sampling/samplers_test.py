@@ -93,7 +93,7 @@ def test_starts_can_be_over_dispersed():
 
 
 def test_unknown_samplers_are_refused():
-  with pytest.raises(ValueError, match="`name` must be one of .* Received: name='gibbs'"):
+  with pytest.raises(ValueError, match="`sampler` must be one of .* Received: sampler='gibbs'"):
     tfr.make_sampler(toys.tiny_posterior(), 'gibbs')
 
 

@@ -48,7 +48,7 @@ def test_every_sampler_is_warmed_up(name):
 @pytest.mark.parametrize(
   'changes',
   [
-    {'likelihood': tfr.likelihoods.Gaussian(tfp.distributions.LogNormal(-1.5, 0.5))},
+    {'noise_scale': tfp.distributions.LogNormal(-1.5, 0.5)},
     sampling_runs.categorical(),
     sampling_runs.bernoulli(),
     {'num_chains': 1},
