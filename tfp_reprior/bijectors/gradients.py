@@ -8,6 +8,7 @@ with it. Notation, and the factors, as in `tfp_reprior.bijectors.factorization`.
 import tensorflow as tf
 
 from tfp_reprior.bijectors import factorization
+from tfp_reprior.internal import linalg
 from tfp_reprior.internal import parts as parts_lib
 
 
@@ -103,13 +104,7 @@ def cotangent_rows(a, b, mu, matrix):
 def map_and_log_det(a, b, phi, space):
   """`theta = mu + S @ phi` and `log|det(S)|`, by one factor, with a closed-form gradient.
 
-  For a factor `L @ L.T = I + gram` of a Gram matrix, a cotangent `Lbar` of L becomes that of the
-  Gram matrix by
-
-  ```none
-  grambar + grambar.T = inv(L.T) @ (tril(Q) + tril(Q, -1).T) @ inv(L),   Q = L.T @ Lbar
-  ```
-
+  A cotangent of the factor becomes that of its Gram matrix by `internal.linalg.gram_cotangent`.
   Here Lbar is a sum of outer products of vectors that `L.T` maps to ones already at hand, so that
   Q has low rank and costs nothing; what is left are two triangular solves.
 
@@ -148,7 +143,7 @@ def _feature_backward(factor, a, b, phi, theta, theta_bar, log_det_bar):
   mu = factor.mean()
   av = tf.matmul(a, v)  # [..., n, k]
   # Cbar = -inv(C.T) @ phi @ u.T, so Q = -phi @ u.T.
-  gram_bar = _gram_cotangent(chol, -tf.matmul(phi, u, transpose_b=True), log_det_bar)
+  gram_bar = linalg.gram_cotangent(chol, -tf.matmul(phi, u, transpose_b=True), log_det_bar)
   a_bar = (
     tf.matmul(b - tf.matmul(a, mu), v, transpose_b=True)
     - tf.matmul(av, mu, transpose_b=True)
@@ -172,23 +167,13 @@ def _data_backward(factor, a, b, phi, theta, theta_bar, log_det_bar):
   # Lbar = -dual @ g.T - b_bar @ s.T - z @ q.T, and L.T maps dual to w, b_bar to g.
   left = tf.concat([w, g, tf.matmul(chol, z, transpose_a=True)], axis=-1)
   right = tf.concat([g, s, q], axis=-1)
-  gram_bar = _gram_cotangent(chol, -tf.matmul(left, right, transpose_b=True), log_det_bar)
+  gram_bar = linalg.gram_cotangent(chol, -tf.matmul(left, right, transpose_b=True), log_det_bar)
   a_bar = (
     tf.matmul(dual, theta_bar, transpose_b=True)
     + tf.matmul(z, phi, transpose_b=True)
     + tf.matmul(gram_bar, a)
   )
   return a_bar, b_bar, theta_bar + tf.matmul(a, z, transpose_a=True)
-
-
-def _gram_cotangent(chol, q, log_det_bar):
-  """`inv(L.T) @ (tril(q) + tril(q, -1).T - log_det_bar I) @ inv(L)`: symmetric."""
-  lower = tf.linalg.band_part(q, -1, 0)
-  middle = lower + tf.linalg.matrix_transpose(lower)
-  diagonal = tf.linalg.diag_part(q) - log_det_bar[..., tf.newaxis]
-  middle = tf.linalg.set_diag(middle, diagonal)
-  half = tf.linalg.triangular_solve(chol, middle, adjoint=True)  # inv(L.T) @ middle
-  return tf.linalg.triangular_solve(chol, tf.linalg.matrix_transpose(half), adjoint=True)
 
 
 def inverse(chol):

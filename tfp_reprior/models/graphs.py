@@ -87,18 +87,18 @@ def _is_size(size):
   return size is None or isinstance(size, int)
 
 
-def _layers(layer):
+def layers(layer):
   """A layer or model and all layers in it, innermost first."""
   # Private to Keras; the public `Model.layers` is there for models only.
   for inner in layer._flatten_layers(include_self=False, recursive=False):
-    yield from _layers(inner)
+    yield from layers(inner)
   yield layer
 
 
 def owners(model):
   """Dict from the `id` of each trainable variable to the innermost layer that has it."""
   result = {}
-  for layer in _layers(model):
+  for layer in layers(model):
     for variable in layer.trainable_variables:
       result.setdefault(id(variable), layer)
   return result
@@ -106,7 +106,7 @@ def owners(model):
 
 def check_state(model, embedding, readout):
   """Refuses a model whose weights are not just the hidden ones, then those of the readout."""
-  for layer in _layers(model):
+  for layer in layers(model):
     if layer.non_trainable_variables:
       raise ValueError(
         'A posterior over weights needs every variable to be a trainable weight (no batch '
@@ -129,8 +129,8 @@ def check_state(model, embedding, readout):
     )
   # Inputs and models have a dtype of their own that nothing is computed in.
   aside = (keras.layers.InputLayer, keras.Model)
-  layers = [layer for layer in _layers(model) if not isinstance(layer, aside)]
-  dtypes = {v.dtype for v in expected} | {layer.compute_dtype for layer in layers}
+  inner = [layer for layer in layers(model) if not isinstance(layer, aside)]
+  dtypes = {v.dtype for v in expected} | {layer.compute_dtype for layer in inner}
   dtypes |= {i.dtype for i in model.inputs if tf.as_dtype(i.dtype).is_floating}
   dtypes = sorted(dtypes)
   if dtypes not in (['float32'], ['float64']):

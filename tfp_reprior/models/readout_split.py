@@ -76,6 +76,7 @@ class ReadoutSplit:
     model, embedding, readout = graphs.split(model)
     graphs.check_state(model, embedding, readout)
     self.model = model
+    self.readout = readout
     self.prior_stds = dict(
       weight_std=weight_std,
       bias_std=bias_std,
@@ -92,7 +93,7 @@ class ReadoutSplit:
       'kernel': checks.positive('readout_weight_std', readout_weight_std),
       'bias': checks.positive('readout_bias_std', readout_bias_std),
     }
-    owners = graphs.owners(model)
+    self._owners = owners = graphs.owners(model)
     # What multiplies each part to give the variable: its prior standard deviation.
     self._scales = [
       _prior_std(v, owners[id(v)], readout_std if owners[id(v)] is readout else hidden_std)
@@ -126,6 +127,24 @@ class ReadoutSplit:
     """The number of weights in all parts."""
     return sum(math.prod(shape) for shape in self.event_shapes)
 
+  def hidden_owners(self):
+    """List of each layer with hidden parts, and the list of their indices."""
+    groups = {}
+    for i, variable in enumerate(self.model.trainable_variables[: len(self.embedding.variables)]):
+      layer = self._owners[id(variable)]
+      groups.setdefault(id(layer), (layer, []))[1].append(i)
+    return list(groups.values())
+
+  def layer_scales(self, layer):
+    """What multiplies the kernel part and the bias part of a dense layer; 0 without bias."""
+    pairs = zip(self.model.trainable_variables, self._scales, strict=True)
+    scales = {id(variable): scale for variable, scale in pairs}
+    is_ntk = isinstance(layer, ntk_layer.NTKLayer)
+    kernel = scales[id(layer.kernel)] * (layer.kernel_scale if is_ntk else 1.0)
+    if layer.bias is None:
+      return kernel, 0.0
+    return kernel, scales[id(layer.bias)] * (layer.bias_std if is_ntk else 1.0)
+
   def in_chunks(self, chunk_size):
     """The same split with bounded memory, for networks with large activations.
 
@@ -156,7 +175,7 @@ class ReadoutSplit:
       psi: `[*chains, n, d]`.
     """
     hidden_parts = self.check_parts(hidden_parts, hidden=True)
-    values = _multiply(self._scales[: self.num_hidden], hidden_parts)
+    values = multiply(self._scales[: self.num_hidden], hidden_parts)
     return self.to_features(chunks.apply(self.embedding, values, x, self.chunk_size))
 
   def to_features(self, h):
@@ -205,14 +224,14 @@ class ReadoutSplit:
           '`parts` must be one draw, without chain dimensions. Received: a part of shape '
           f'{tuple(part.shape)} for {variable.path} of shape {shape}'
         )
-    values = _multiply(self._scales, parts)
+    values = multiply(self._scales, parts)
     for variable, value in zip(self.model.trainable_variables, values, strict=True):
       variable.assign(value)
 
   def current_parts(self):
     """The parts that the variables of the model hold now: the inverse of `assign`."""
     values = [tf.convert_to_tensor(v.value) for v in self.model.trainable_variables]
-    return _multiply([1 / s for s in self._scales], values)
+    return multiply([1 / s for s in self._scales], values)
 
   def check_parts(self, parts, hidden=False):
     """Refuses parts of the wrong number, type or shape; returns them as a list of tensors."""
@@ -254,7 +273,8 @@ class ReadoutSplit:
     )
 
 
-def _multiply(scales, values):
+def multiply(scales, values):
+  """Values times their scales, a list."""
   return [v if s == 1.0 else s * v for s, v in zip(scales, values, strict=True)]
 
 

@@ -73,7 +73,9 @@ class StatelessModel:
   @functools.cached_property
   def accepts_chains(self):
     """Whether the layers take weights with a leading chain dimension, and give the same."""
-    num_chains, num_data = 2, 3  # different, so that one is never taken for the other
+    # Different numbers, so that one is never taken for the other.
+    num_data = self.model.inputs[0].shape[0] or 3
+    num_chains = 2 if num_data != 2 else 3
     with tf.init_scope():
       dtype = self.variables[0].dtype
       shapes = [(num_chains, *v.shape) for v in self.variables]

@@ -1,0 +1,438 @@
+"""A split whose hidden layers are given by what they do to the training inputs."""
+
+import contextlib
+import warnings
+from typing import NamedTuple
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from tfp_reprior.internal import checks, random
+from tfp_reprior.layers import data_space_dense, ntk_dense
+from tfp_reprior.models import graphs, readout_split
+
+HIDDEN_SPACES = ('auto', 'weights', 'data')
+
+# The largest n / d that `'auto'` takes: beyond it kernels are ill-conditioned, and little is saved.
+_MOST_ROWS = 0.5
+# The smallest eigenvalue of a kernel relative to its largest, by dtype.
+_SMALLEST_EIGENVALUE = {tf.float32: 1e-5, tf.float64: 1e-11}
+
+
+class LayerSpace(NamedTuple):
+  """Where a fully connected layer is.
+
+  Attributes:
+    name: Of the layer.
+    space: `'data'` or `'weights'`.
+    num_rows: The number of distinct inputs.
+    fan_in: The number of weights of a unit, its bias counted.
+    reason: Why it keeps its weights; empty in data space.
+  """
+
+  name: str
+  space: str
+  num_rows: int
+  fan_in: int
+  reason: str = ''
+
+
+class DataSpaceSplit(readout_split.ReadoutSplit):
+  """A `ReadoutSplit` in which fully connected layers have parts `[n, units]` for n given inputs.
+
+  A layer with scaled inputs psi `[n, d]`, n < d, acts on them by `z = psi @ Theta` alone. In place
+  of its weights Theta `[d, units]` the state has u `[n, units]`:
+
+  ```none
+  L @ L.T = psi @ psi.T,      z = L @ u,      u = inv(L) @ psi @ Theta
+  Theta   = xi + psi.T @ inv(L @ L.T) @ (L @ u - psi @ xi),    xi ~ N(0, 1) [d, units]
+  ```
+
+  `[u; v] = Q.T @ Theta` for an orthogonal matrix Q that depends on the layers below alone. So over
+  all layers the map from Theta to all (u, v) has unit Jacobian, u has prior N(0, 1), and so has v,
+  which no density depends on: under the posterior v is N(0, 1) still, and independent of all else.
+  What xi adds is v. Layers that don't qualify keep their weights.
+
+  A density of this split is one of the network: `tfp_reprior.Posterior` takes it for `model`.
+
+  Args:
+    split: A `ReadoutSplit`, not changed.
+    x: The training inputs `[n, ...]`, a tensor. Rows that are the same count once.
+    hidden_space: `'data'` for all layers with more weights a unit than there are distinct inputs;
+      `'auto'` for those with twice as many or more.
+
+  Attributes:
+    weights: The `split`.
+    layer_spaces: List of a `LayerSpace` for each fully connected layer before the readout.
+
+  #### Examples
+
+  ```python
+  import numpy as np
+  import tensorflow as tf
+  import tfp_reprior as tfr
+
+  x = tf.constant(np.linspace(-1, 1, 6, dtype=np.float32)[:, np.newaxis])
+  split = tfr.models.ReadoutSplit(tfr.models.fcn((1,), num_outputs=1, width=32))
+  space = tfr.models.DataSpaceSplit(split, x)
+  u = space.sample_prior(4, seed=1)  # four chains
+  theta = space.to_weights(u, seed=2)  # parts of `split`
+  new = tf.constant([[0.25]])
+  space.embed_new(u[: space.num_hidden], new, seed=3).shape  # ==> [4, 1, 33]
+  ```
+
+  #### References
+
+  S. Ober and L. Aitchison. Global inducing point variational posteriors for Bayesian neural
+  networks and deep Gaussian processes. ICML 2021. They use the same conditional as a variational
+  family.
+  """
+
+  def __init__(self, split, x, hidden_space='auto'):
+    checks.one_of('hidden_space', hidden_space, HIDDEN_SPACES)
+    if split.chunk_size is not None:
+      raise ValueError(
+        'Data space needs all inputs at once: leave `chunk_size` out. Received: '
+        f'chunk_size={split.chunk_size}'
+      )
+    self._x = x
+    self._distinct, self._index = _distinct_rows(x)
+    num_rows = self._distinct.shape[0]
+    self.layer_spaces = _choose(split, num_rows, hidden_space)
+    while True:  # until all layers that are left can be in data space
+      names = [s.name for s in self.layer_spaces if s.space == 'data']
+      super().__init__(_clone(split, names, num_rows), **split.prior_stds)
+      self.weights = split
+      self._data_layers = [
+        layer
+        for layer in graphs.layers(self.embedding.model)
+        if isinstance(layer, data_space_dense.DataSpaceDense)
+      ]
+      reasons = self._find_obstacles(names)
+      if not reasons:
+        break
+      self.layer_spaces = [
+        s._replace(space='weights', reason=reasons[s.name]) if s.name in reasons else s
+        for s in self.layer_spaces
+      ]
+    self._pairs = _pair(split, self)
+
+  @property
+  def has_data_space(self):
+    """Whether any layer is in data space."""
+    return bool(self._data_layers)
+
+  def embed(self, hidden_parts, x):
+    """The readout features psi `[*chains, n, d]` of the training inputs, which x must be."""
+    self._check_training_inputs(x)
+    psi = super().embed(hidden_parts, self._distinct)
+    return psi if self._index is None else tf.gather(psi, self._index, axis=-2)
+
+  def embed_new(self, hidden_parts, x, seed):
+    """The readout features of new inputs: a draw given what the layers do to the training inputs.
+
+    Layer by layer, jointly over the rows of x:
+
+    ```none
+    z_new given z ~ N(A.T @ u, psi_new @ psi_new.T - A.T @ A),   A = inv(L) @ psi @ psi_new.T
+    ```
+
+    in float64. It has the law of the features of `to_weights(...)`, but no matrix of the size of a
+    layer. Calls with other inputs are draws of their own, each right by itself.
+
+    Args:
+      hidden_parts: List of tensors `[*chains, *event_shape]`.
+      x: Inputs `[m, ...]`.
+      seed: A seed of TFP.
+
+    Returns:
+      psi: `[*chains, m, d]`.
+    """
+    num_rows = self._distinct.shape[0]
+    noise = self._noise(hidden_parts, lambda layer: [tf.shape(x)[0], layer.units], seed)
+
+    def transform(layer, psi, u, pick):
+      old, new = (tf.cast(p, tf.float64) for p in (psi[..., :num_rows, :], psi[..., num_rows:, :]))
+      chol = _exact_chol(layer, old)
+      a = tf.linalg.triangular_solve(chol, tf.matmul(old, new, transpose_b=True))  # [..., n, m]
+      covariance = tf.matmul(new, new, transpose_b=True) - tf.matmul(a, a, transpose_a=True)
+      values, vectors = tf.linalg.eigh(covariance)  # singular for inputs seen before
+      root = vectors * tf.sqrt(tf.maximum(values, 0.0))[..., tf.newaxis, :]
+      exact_u, eps = tf.cast(u, tf.float64), tf.cast(pick(noise[layer.name]), tf.float64)
+      z = tf.matmul(chol, exact_u)
+      new_z = tf.matmul(a, exact_u, transpose_a=True) + tf.matmul(root, eps)
+      return tf.cast(tf.concat([z, new_z], axis=-2), u.dtype)
+
+    rows = tf.concat([self._distinct, tf.cast(x, self._distinct.dtype)], axis=0)
+    return self.to_features(self._evaluate(hidden_parts, rows, transform)[..., num_rows:, :])
+
+  def to_weights(self, parts, seed):
+    """The parts of `weights` for parts of this split, with fresh draws of what data don't see.
+
+    Args:
+      parts: List of tensors `[*chains, *event_shape]`; all parts, or the hidden ones.
+      seed: A seed of TFP.
+
+    Returns:
+      List of as many parts of `weights`.
+    """
+    hidden, readout = list(parts[: self.num_hidden]), list(parts[self.num_hidden :])
+    xi = self._noise(hidden, lambda layer: [layer.fan_in, layer.units], seed)
+    found = {layer.name: [] for layer in self._data_layers}
+
+    def transform(layer, psi, u, pick):
+      z, chol = layer.multiply(psi, u), _exact_chol(layer, tf.cast(psi, tf.float64))
+      fresh = pick(xi[layer.name])
+      residual = tf.cast(z - tf.matmul(psi, fresh), tf.float64)
+      dual = tf.linalg.cholesky_solve(_like(chol, residual), residual)  # [..., n, units]
+      found[layer.name].append(fresh + tf.matmul(psi, tf.cast(dual, u.dtype), transpose_a=True))
+      return z
+
+    self._evaluate(hidden, self._distinct, transform)
+    theta = [None] * self.weights.num_hidden
+    for own, others, layer in self._pairs:
+      if layer is None:
+        values = [hidden[j] for j in own]
+      else:
+        value = self._unflatten(found[layer.name], hidden[own[0]])
+        values = [value] if len(others) == 1 else [value[..., :-1, :], value[..., -1, :]]
+      for i, value in zip(others, values, strict=True):
+        theta[i] = value
+    return theta + readout
+
+  def from_weights(self, parts):
+    """The parts of this split that do what parts of `weights` do: the inverse of `to_weights`."""
+    count = self.weights.num_hidden
+    parts, readout = self.weights.check_parts(parts)[:count], list(parts[count:])
+    theta, hidden, found = {}, [None] * self.num_hidden, {}
+    chains = parts[0].shape[: parts[0].shape.rank - self.weights.event_ndims[0]] if parts else []
+    for own, others, layer in self._pairs:
+      if layer is None:
+        for j, i in zip(own, others, strict=True):
+          hidden[j] = parts[i]
+        continue
+      [*kernel] = [
+        parts[i] if parts[i].shape.rank > len(chains) + 1 else parts[i][..., tf.newaxis, :]
+        for i in others
+      ]
+      theta[layer.name] = self._flatten(tf.concat(kernel, axis=-2), 2)
+      found[layer.name] = []
+      hidden[own[0]] = tf.zeros([*chains, *self.event_shapes[own[0]]], self.dtype)
+
+    def transform(layer, psi, u, pick):
+      del u
+      z = tf.matmul(psi, pick(theta[layer.name]))
+      exact_z = tf.cast(z, tf.float64)
+      chol = _exact_chol(layer, tf.cast(psi, tf.float64))
+      u = tf.linalg.triangular_solve(_like(chol, exact_z), exact_z)
+      found[layer.name].append(tf.cast(u, z.dtype))
+      return z
+
+    self._evaluate(hidden, self._distinct, transform)
+    for own, _, layer in self._pairs:
+      if layer is not None:
+        hidden[own[0]] = self._unflatten(found[layer.name], hidden[own[0]])
+    return hidden + readout
+
+  def _find_obstacles(self, names):
+    """Looks at the layers, with two draws of the weights.
+
+    Layers whose inputs do not depend on weights get their factor, once for all.
+
+    Args:
+      names: List of the names of layers that should be in data space.
+
+    Returns:
+      Dict of reasons why layers must keep their weights, by name.
+    """
+    found = {layer.name: layer for layer in self._data_layers}
+    reasons = {n: 'it is inside of another layer' for n in names if n not in found}
+    no_vectors = [layer.name for layer in self._data_layers if layer.input_rank != 2]
+    reasons |= dict.fromkeys(no_vectors, 'its inputs are no vectors')
+    if reasons or not found:
+      return reasons
+    seen = {name: [] for name in found}
+    hidden = self.sample_prior(seed=[0, 1])[: self.num_hidden]
+    for seed in ([0, 2], [0, 3]):
+      theta = self._noise(hidden, lambda layer: [layer.fan_in, layer.units], seed)
+
+      def transform(layer, psi, u, pick, theta=theta):
+        del u, pick
+        seen[layer.name].append(psi.numpy().astype(np.float64))
+        return tf.matmul(psi, theta[layer.name])
+
+      self._evaluate(hidden, self._distinct, transform)
+      hidden = [2.0 * h for h in hidden]  # other ones
+    for name, layer in found.items():
+      if len(seen[name]) != 2:
+        return {name: 'it is called more than once'}
+      grams = [psi @ psi.T for psi in seen[name]]
+      for values in map(np.linalg.eigvalsh, grams):
+        if not values[0] > _SMALLEST_EIGENVALUE[self.dtype] * values[-1]:
+          warnings.warn(
+            f'Layer {name!r} keeps its weights: the kernel of its {len(values)} distinct inputs is '
+            f'ill-conditioned, with eigenvalues from {values[0]:.2g} to {values[-1]:.2g}.',
+            stacklevel=3,
+          )
+          return {name: 'the kernel of its inputs is ill-conditioned'}
+      if np.array_equal(*seen[name]):
+        layer.constant_chol = np.linalg.cholesky(grams[0])
+    return {}
+
+  def _check_training_inputs(self, x):
+    if x is self._x:
+      return
+    known = checks.static_value(x)
+    if known is None or known.shape != self._x.shape or not np.array_equal(known, self._x):
+      raise ValueError(
+        'This split is for the training inputs that it was made with; new ones take `embed_new`. '
+        f'Received: x of shape {tuple(x.shape)}'
+      )
+
+  def _evaluate(self, hidden_parts, x, transform):
+    """What goes into the readout, `[*chains, m, width]`, with z in data space by a function.
+
+    Args:
+      hidden_parts: List of tensors `[*chains, *event_shape]`.
+      x: Inputs `[m, ...]`.
+      transform: Function of a layer, its psi, its u, and `pick`, which gives the entries of
+        something `[c, ...]` that belong to the chains of u; returns z.
+    """
+    values = readout_split.multiply(self._scales[: self.num_hidden], hidden_parts)
+    ndims = self.event_ndims[: self.num_hidden]
+    chain_ndims = values[0].shape.rank - ndims[0]
+
+    def call(values, pick):
+      with _transformed(self._data_layers, lambda *arguments: transform(*arguments, pick)):
+        return self.embedding.call_at_once(values, x)
+
+    if chain_ndims == 0:
+      return call(values, lambda noise: noise)
+    chains = values[0].shape[:chain_ndims]
+    flat = [self._flatten(v, ndim) for v, ndim in zip(values, ndims, strict=True)]
+    if self.embedding.accepts_chains:
+      h = call(flat, lambda noise: noise)
+    else:
+      h = tf.stack(
+        [
+          call([v[c] for v in flat], lambda noise, c=c: noise[c])
+          for c in range(chains.num_elements())
+        ]
+      )
+    return tf.reshape(h, [*chains, *h.shape[1:]])
+
+  def _noise(self, hidden_parts, shape_fn, seed):
+    """N(0, 1) for each layer in data space, by name: `[c, *shape]`; without c for no chains."""
+    chain_ndims = hidden_parts[0].shape.rank - self.event_ndims[0]
+    chains = [hidden_parts[0].shape[:chain_ndims].num_elements()] if chain_ndims else []
+    shapes = [[*chains, *shape_fn(layer)] for layer in self._data_layers]
+    draws = random.normal_parts(shapes, self.dtype, seed)
+    return {layer.name: d for layer, d in zip(self._data_layers, draws, strict=True)}
+
+  @staticmethod
+  def _flatten(part, event_ndims):
+    """`[*chains, *event]` as `[c, *event]`."""
+    shape = part.shape[part.shape.rank - event_ndims :]
+    return tf.reshape(part, [-1, *shape]) if part.shape.rank > event_ndims else part
+
+  @staticmethod
+  def _unflatten(found, like):
+    """What was found for all chains, or one by one, with the chain dimensions of a part `like`."""
+    value = tf.stack(found) if len(found) > 1 else found[0]
+    return tf.reshape(value, [*like.shape[:-2], *value.shape[-2:]])
+
+  def __repr__(self):
+    spaces = ', '.join(f'{s.name}: {s.space}' for s in self.layer_spaces)
+    return f'DataSpaceSplit({self.weights!r}, n={self._distinct.shape[0]}, {{{spaces}}})'
+
+
+@contextlib.contextmanager
+def _transformed(layers, transform):
+  """A context in which layers get z by another function."""
+  for layer in layers:
+    layer.transform = transform
+  try:
+    yield
+  finally:
+    for layer in layers:
+      layer.transform = data_space_dense.DataSpaceDense.multiply
+
+
+def _distinct_rows(x):
+  """The distinct rows of x, in the order of first appearance, and which of them each row is."""
+  rows = np.ascontiguousarray(x).reshape([x.shape[0], -1])
+  _, first, inverse = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+  if len(first) == len(rows):
+    return x, None
+  order = np.argsort(first)
+  return tf.gather(x, first[order]), np.argsort(order)[inverse.ravel()]
+
+
+def _choose(split, num_rows, hidden_space):
+  """The `LayerSpace` of every fully connected layer before the readout, by its size."""
+  spaces = []
+  for layer in graphs.layers(split.embedding.model):
+    if type(layer) not in (keras.layers.Dense, ntk_dense.NTKDense):
+      continue
+    fan_in = layer.kernel.shape[0] + (layer.bias is not None)
+    reason = ''
+    if hidden_space == 'weights':
+      reason = 'asked for'
+    elif num_rows >= fan_in:
+      reason = 'it has no more weights a unit than there are distinct inputs'
+    elif hidden_space == 'auto' and num_rows > _MOST_ROWS * fan_in:
+      reason = 'it has less than twice as many weights a unit as there are distinct inputs'
+    spaces.append(LayerSpace(layer.name, 'weights' if reason else 'data', num_rows, fan_in, reason))
+  return spaces
+
+
+def _clone(split, names, num_rows):
+  """The model with some of its layers in data space."""
+
+  def clone(layer):
+    if layer.name not in names:
+      return layer.__class__.from_config(layer.get_config())
+    return data_space_dense.DataSpaceDense(
+      layer.units,
+      num_rows,
+      *split.layer_scales(layer),
+      activation=layer.activation,
+      dtype=layer.dtype_policy,
+      name=layer.name,
+    )
+
+  embedding, readout = split.embedding.model, split.readout
+  expected = embedding.inputs[0]
+  inputs = keras.Input(batch_shape=(num_rows, *expected.shape[1:]), dtype=expected.dtype)
+  h = keras.models.clone_model(
+    embedding, input_tensors=inputs, clone_function=clone, recursive=True
+  )
+  outputs = readout.__class__.from_config(readout.get_config())(h.outputs[0])
+  return keras.Model(h.inputs[0], outputs, name=split.model.name)
+
+
+def _pair(split, own):
+  """Which hidden parts of two splits belong together.
+
+  Returns:
+    List of the indices of parts of `own`, those of `split`, and the layer in data space, or None.
+  """
+  pairs = []
+  for mine, other in zip(own.hidden_owners(), split.hidden_owners(), strict=True):
+    (layer, indices), (_, others) = mine, other
+    is_in_data_space = isinstance(layer, data_space_dense.DataSpaceDense)
+    pairs.append((indices, others, layer if is_in_data_space else None))
+  return pairs
+
+
+def _exact_chol(layer, psi):
+  """The factor of the kernel of psi, in float64."""
+  if layer.constant_chol is not None:
+    return tf.constant(layer.constant_chol, tf.float64)
+  return tf.linalg.cholesky(tf.matmul(psi, psi, transpose_b=True))
+
+
+def _like(chol, values):
+  """A factor with the leading dimensions of values, which solvers ask for."""
+  return tf.broadcast_to(chol, tf.concat([tf.shape(values)[:-2], tf.shape(chol)[-2:]], axis=0))
