@@ -18,8 +18,9 @@ import tensorflow_probability as tfp
 from absl import app, flags
 
 import tfp_reprior as tfr
+from tfp_reprior.benchmarks import timing
 from tfp_reprior.figures import plotting
-from tfp_reprior.internal import random, timing
+from tfp_reprior.internal import random
 from tfp_reprior.mcmc import runner
 from tfp_reprior.report import drawing
 from tfp_reprior.sampling import warmup

@@ -22,7 +22,8 @@ from absl import app, flags
 from tqdm import auto as tqdm
 
 import tfp_reprior as tfr
-from tfp_reprior.internal import random, timing
+from tfp_reprior.benchmarks import timing
+from tfp_reprior.internal import random
 from tfp_reprior.mcmc import runner
 from tfp_reprior.report import drawing
 from tfp_reprior.sampling import warmup

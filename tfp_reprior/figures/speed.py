@@ -5,8 +5,8 @@ import tensorflow as tf
 
 from tfp_reprior import compilation, models
 from tfp_reprior import posterior as posterior_lib
+from tfp_reprior.benchmarks import timing
 from tfp_reprior.figures import plotting, recipes
-from tfp_reprior.internal import timing
 from tfp_reprior.mcmc import samplers
 
 _STYLES = {
