@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from tfp_reprior.diagnostics import verdict
-from tfp_reprior.report import drawing, measures
+from tfp_reprior.diagnostics import convergence, verdict
+from tfp_reprior.report import drawing
 
 _MAX_POINTS = 160  # of a line, which keeps the page small
 _MAX_CHAINS = 6
@@ -67,7 +67,7 @@ def r_hat(title, groups):
   curves = []
   for i, (label, draws, thinning) in enumerate(groups):
     if draws is not None:
-      lengths, values = measures.r_hat_curve(draws)
+      lengths, values = convergence.r_hat_curve(draws)
       ordered = np.sort(values, axis=1)
       curves.append(
         (i, label, thinning * lengths, ordered[:, -1], ordered[:, len(ordered[0]) // 2])
@@ -121,7 +121,7 @@ def projections(run, name):
 
   def draw_autocorrelations(ax):
     for i, values in enumerate(shown.values()):
-      rho = measures.autocorrelation(values)
+      rho = convergence.autocorrelation(values)
       ax.plot(thinning * np.arange(len(rho)), rho, **drawing.line_style(i))
     ax.axhline(0, color=drawing.MUTED, linewidth=0.7)
     ax.set(xlabel='lag in steps', ylabel='autocorrelation', ylim=(None, 1.02))

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from tfp_reprior.report import drawing, measures
-from tfp_reprior.sampling import metrics
+from tfp_reprior.diagnostics import metrics
+from tfp_reprior.report import drawing
 
 _MAX_POINTS = 300
 _BLUE, _ORANGE, _GREEN, *_, _SKY = drawing.COLORS
@@ -101,7 +101,7 @@ def reliability(probabilities, labels):
 
 def accuracy_of_surest(probabilities, labels):
   """Accuracy where the least sure predictions are left out, for classes."""
-  accuracy = measures.accuracy_of_surest(probabilities, labels)
+  accuracy = metrics.accuracy_of_surest(probabilities, labels)
   share = np.arange(1, len(labels) + 1) / len(labels)
   error = np.sqrt(accuracy * (1 - accuracy) / np.arange(1, len(labels) + 1))
 
@@ -148,7 +148,7 @@ def true_classes(probabilities, labels):
 def coverage(prediction, y):
   """Observed against nominal coverage of intervals, for real targets."""
   levels = np.linspace(0, 0.98, 50)  # of 1 it would be 1, whatever the prediction
-  observed = measures.coverage(prediction, y, levels)
+  observed = metrics.coverage(prediction, y, levels)
   error = np.sqrt(levels * (1 - levels) / len(y))
 
   def draw_fn(ax):
@@ -175,7 +175,7 @@ def errors(prediction, y):
   def draw_fn(ax):
     ax.plot(stddev[every], error[every], '.', color=_SKY, markersize=3, alpha=0.6)
     ax.axline((0, 0), slope=1, color=drawing.MUTED, linestyle='--', linewidth=1)
-    ax.plot(*measures.binned_errors(stddev, error).T, 'o-', color=_BLUE, markersize=4)
+    ax.plot(*metrics.binned_errors(stddev, error).T, 'o-', color=_BLUE, markersize=4)
     ax.set(xlim=drawing.limits(stddev), ylim=(0, None))
     ax.set(xlabel='predictive standard deviation', ylabel='absolute error')
 
