@@ -25,7 +25,7 @@ import tfp_reprior as tfr
 from tfp_reprior.benchmarks import timing
 from tfp_reprior.internal import random
 from tfp_reprior.mcmc import runner
-from tfp_reprior.report import drawing
+from tfp_reprior.plots import drawing
 from tfp_reprior.sampling import warmup
 
 _MODELS = flags.DEFINE_list('models', ['known', 'unknown', 'categorical'], 'Which to check.')

@@ -155,7 +155,7 @@ def _strategy(args):
 
 
 def write_report(result, run_dir):
-  """Writes the report beside the run, if matplotlib is there."""
+  """Writes the report beside the run, if matplotlib and Jinja2 are there."""
   path = pathlib.Path(run_dir) / 'report.html'
   try:
     tfr.report.write_report([result], path, [run_dir])

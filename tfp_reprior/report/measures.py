@@ -47,6 +47,11 @@ class Run:
     values = np.asarray(self.result.trace[name])
     return values.reshape([*values.shape[:2], -1])
 
+  def r_hat_group(self, name, label):
+    """A group of `plots.mixing.r_hat`; without draws if there is no other chain to compare with."""
+    has_curve = name in self.names and self.result.num_chains > 1
+    return label, self.draws(name) if has_curve else None, self.result.settings['thinning']
+
   @functools.cached_property
   def ess(self):
     """Bulk effective sample sizes `[r]` by name, of all chains together."""

@@ -1,18 +1,17 @@
-"""Plots of predictions against test data. Each function returns HTML."""
+"""Plots of predictions against test data. Each function returns a `svg.Plot`."""
 
 import numpy as np
 
 from tfp_reprior.diagnostics import metrics
-from tfp_reprior.report import drawing
+from tfp_reprior.plots import drawing, svg
 
 _MAX_POINTS = 300
 _BLUE, _ORANGE, _GREEN, *_, _SKY = drawing.COLORS
 _CALIBRATED = ('dash', drawing.MUTED, 'calibrated')
 
 
-def bands(run):
-  """Mean and bands against a one-dimensional input."""
-  prediction, result = run.prediction, run.result
+def bands(result, prediction):
+  """Mean and bands against a one-dimensional input, of a `Result` and its test prediction."""
   k = prediction.mean.shape[1]
   order = np.argsort(np.ravel(result.x_test))
   order = order[:: -(-len(order) // _MAX_POINTS)]
@@ -27,24 +26,23 @@ def bands(run):
     ax.fill_between(inputs, quantiles[0], quantiles[3], color=_BLUE, alpha=0.16, linewidth=0)
     ax.fill_between(inputs, quantiles[1], quantiles[2], color=_BLUE, alpha=0.3, linewidth=0)
     ax.plot(inputs, prediction.mean[order, 0], color=_BLUE)
-    if run.y_test is not None:
-      draw_points(ax, result.x_test, run.y_test, _GREEN, 3)
+    if result.y_test is not None:
+      draw_points(ax, result.x_test, result.y_test, _GREEN, 3)
     draw_points(ax, result.posterior.x, result.posterior.y, _ORANGE, 6)
     ax.set(xlabel='x', ylabel='y')
 
   legend = [('line', _BLUE, 'mean'), ('band', _BLUE, '50 % and 90 %'), ('dot', _ORANGE, 'training')]
-  return drawing.plot(
+  return svg.plot(
     'Prediction' if k == 1 else f'Prediction of output 1 of {k}',
     draw_fn,
-    legend if run.y_test is None else [*legend, ('dot', _GREEN, 'test')],
+    legend if result.y_test is None else [*legend, ('dot', _GREEN, 'test')],
     'Bands are for an observation, noise included: about nine in ten test data should lie in the '
     'wide one. It should open where there are no training data.',
   )
 
 
-def probabilities(run):
+def probabilities(result, prediction):
   """Probabilities against a one-dimensional input, with their bands over draws, for classes."""
-  prediction, result = run.prediction, run.result
   k = prediction.mean.shape[1]
   # Of many, those that are likely anywhere.
   shown = np.sort(np.argsort(-np.max(prediction.mean, axis=0))[: len(drawing.COLORS)])
@@ -69,7 +67,7 @@ def probabilities(run):
 
   what = 'class' if is_categorical else 'output'
   legend = [('line', drawing.COLORS[i], f'{what} {j}') for i, j in enumerate(shown)]
-  return drawing.plot(
+  return svg.plot(
     'Probabilities' if len(shown) == k else f'Probabilities, {len(shown)} of {k}',
     draw_fn,
     [*legend, ('band', drawing.MUTED, '90 % of draws')],
@@ -90,7 +88,7 @@ def reliability(probabilities, labels):
     ax.scatter(confidence, accuracy, 12 + 100 * share, color=_BLUE, zorder=3)
     ax.set(xlabel='confidence', ylabel='accuracy', xlim=(0, 1.03), ylim=(0, 1.05))
 
-  return drawing.plot(
+  return svg.plot(
     'Reliability of class probabilities',
     draw_fn,
     [('dot', _BLUE, 'test data by confidence'), _CALIBRATED],
@@ -113,7 +111,7 @@ def accuracy_of_surest(probabilities, labels):
     ax.set(xlabel='share of test data, the surest first', ylabel='accuracy', xlim=(0, 1))
     ax.set(ylim=drawing.limits([accuracy[-1], *low[len(low) // 20 :], 1.0]))
 
-  return drawing.plot(
+  return svg.plot(
     'Accuracy of the surest',
     draw_fn,
     [
@@ -136,7 +134,7 @@ def true_classes(probabilities, labels):
     ax.hist([chosen[is_right], chosen[~is_right]], bins, stacked=True, color=[_BLUE, _ORANGE])
     ax.set(xlabel='probability of the true class', ylabel='number of test data', xlim=(0, 1))
 
-  return drawing.plot(
+  return svg.plot(
     'Probability of the true class',
     draw_fn,
     [('band', _BLUE, 'right'), ('band', _ORANGE, 'wrong')],
@@ -158,7 +156,7 @@ def coverage(prediction, y):
     ax.plot(levels, observed, color=_BLUE)
     ax.set(xlabel='nominal coverage', ylabel='observed coverage', xlim=(0, 1), ylim=(0, 1.02))
 
-  return drawing.plot(
+  return svg.plot(
     'Coverage of predictive intervals',
     draw_fn,
     [('line', _BLUE, 'test data'), _CALIBRATED, ('band', drawing.MUTED, 'two standard errors')],
@@ -179,7 +177,7 @@ def errors(prediction, y):
     ax.set(xlim=drawing.limits(stddev), ylim=(0, None))
     ax.set(xlabel='predictive standard deviation', ylabel='absolute error')
 
-  return drawing.plot(
+  return svg.plot(
     'Error against uncertainty',
     draw_fn,
     [('dot', _SKY, 'a test target'), ('line', _BLUE, 'root mean square'), _CALIBRATED],
