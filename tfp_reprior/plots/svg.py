@@ -18,10 +18,9 @@ class Plot(NamedTuple):
     title: Text.
     legend: List of triples: `'line'`, `'dash'`, `'dot'` or `'band'`; a variable of the style sheet;
       text.
-    label: What is drawn, as text for those who do not see it.
-    view_box: That of the `<svg>` element.
-    content: That of the `<svg>` element, as markup; the only field that is not plain text.
-    caption: How to read it, text.
+    label: What is drawn, for those who do not see it.
+    view_box, content: Of an `<svg>` element; the content is markup, all else is plain text.
+    caption: How to read it.
   """
 
   title: str

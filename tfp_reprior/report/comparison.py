@@ -4,12 +4,12 @@ import math
 
 from tfp_reprior.diagnostics import verdict
 from tfp_reprior.plots import mixing
-from tfp_reprior.report import measures, tables
+from tfp_reprior.report import measures, numbers
 
 
 def section(runs):
   """What `templates/comparison.html` shows: runs against the first, with verdicts and plots."""
-  return {'verdict': _verdict(runs), 'table': _table(runs), 'plots': _plots(runs)}
+  return _verdict(runs) | _table(runs) | {'plots': _plots(runs)}
 
 
 def _verdict(runs):
@@ -45,13 +45,13 @@ def _table(runs):
     head += [run.label, _refusal(run, first) or 'ratio']
   rows = []
   for name in dict.fromkeys(name for run in runs for name in run.figures):
-    show = tables.r_hat if name.startswith('R-hat') else tables.figure
+    show = numbers.r_hat if name.startswith('R-hat') else numbers.figure
     cells = [show(first.figures.get(name))]
     for run in others:
       ratio = '' if _refusal(run, first) else _ratio(run, first, name)
       cells += [show(run.figures.get(name)), ratio]
     rows.append((name[0].upper() + name[1:], cells))
-  return tables.Table('Runs compared', head, rows)
+  return {'head': head, 'rows': rows}
 
 
 def _plots(runs):
@@ -81,4 +81,4 @@ def _ratio(run, first, name):
     return '–'
   if 'log likelihood' in name:
     return f'{value - reference:+#.3g}'
-  return f'×{tables.figure(value / reference)}'
+  return f'×{numbers.figure(value / reference)}'

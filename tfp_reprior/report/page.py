@@ -1,14 +1,21 @@
 """The report page."""
 
+import math
 import pathlib
+
+import numpy as np
 
 from tfp_reprior.diagnostics import verdict
 from tfp_reprior.internal import files
 from tfp_reprior.plots import mixing, predictions
-from tfp_reprior.report import comparison, measures, tables
+from tfp_reprior.report import comparison, measures
+from tfp_reprior.report.numbers import figure, r_hat
 from tfp_reprior.version import __version__
 
+_MAX_CHAINS = 12  # in a table
 _MAX_TILES = 12
+_CLASS_METRICS = ('accuracy', 'class negative log likelihood', 'expected calibration error')
+_HEADLINE_METRICS = (*_CLASS_METRICS, *measures.METRICS.values())
 
 
 def write_report(results, path, names=None):
@@ -76,35 +83,34 @@ def _template():
 
 
 def _section(run):
-  """What `templates/run.html` shows."""
-  result, judged = run.result, run.verdict
-  plots, note = _predictions(run)
+  """What `templates/run.html` shows: numbers as text, tables as pairs of a heading and cells."""
+  result = run.result
+  per_step = 1000 / (result.num_steps * result.num_chains)
+  total = sum(result.seconds.values()) or math.inf
+  acceptance, level = (np.mean(result.trace[n], axis=0) for n in ('acceptance', 'log_likelihood'))
   return {
-    'title': run.label,
-    'verdict': {
-      'level': judged.level,
-      'headline': judged.headline,
-      'reasons': [reason.text for reason in judged.reasons],
-      'text': ' '.join(judged.advice),
-    },
+    'run': run,
     'tiles': _tiles(run),
     'settings': [(name.replace('_', ' '), _setting(v)) for name, v in result.settings.items()],
-    'tables': [tables.time(result), *([tables.metrics(run.metrics)] if run.metrics else [])],
-    'warmup': None if result.warmup is None else tables.warmup(result.warmup),
-    'mixing_tables': [*([tables.mixing(result)] if judged.mixing else []), tables.chains(result)],
-    'mixing_plots': _mixing(run),
-    'chain_plots': _chains(run),
-    'prediction_plots': plots,
-    'prediction_note': note,
+    'time': [(phase, [f'{s:,.1f} s', f'{s / total:.0%}']) for phase, s in result.seconds.items()],
+    'metrics': [(name, [figure(value)]) for name, value in run.metrics.items()],
+    'warmup': None if result.warmup is None else _warmup(result.warmup),
+    'mixing': [
+      (
+        verdict.NAMES[n],
+        [r_hat(m.r_hat), *map(figure, (m.bulk_ess, m.tail_ess, per_step * m.bulk_ess))],
+      )
+      for n, m in run.verdict.mixing.items()
+    ],
+    'acceptance': [figure(np.min(acceptance)), figure(np.max(acceptance))],
+    'chains': [
+      (f'chain {c + 1}', [figure(acceptance[c]), figure(level[c])])
+      for c in range(min(_MAX_CHAINS, result.num_chains))
+    ],
+    'mixing_plots': _mixing_plots(run),
+    'chain_plots': _chain_plots(run),
+    'prediction_plots': _prediction_plots(run),
   }
-
-
-_HEADLINE_METRICS = (
-  'accuracy',
-  'class negative log likelihood',
-  'expected calibration error',
-  *measures.METRICS.values(),
-)
 
 
 def _tiles(run):
@@ -112,14 +118,13 @@ def _tiles(run):
   tiles = [('draws × chains', f'{run.result.num_draws:,} × {run.result.num_chains}')]
   for name in run.names:
     m, what = run.verdict.mixing[name], verdict.NAMES[name]
-    tiles.append((f'largest R-hat, {what}', tables.r_hat(m.r_hat)))
-    tiles.append((f'smallest ESS, {what}', tables.figure(m.bulk_ess)))
-  tiles.append(('mean acceptance', tables.figure(run.figures['acceptance, mean'])))
+    tiles.append((f'largest R-hat, {what}', r_hat(m.r_hat)))
+    tiles.append((f'smallest ESS, {what}', figure(m.bulk_ess)))
+  tiles.append(('mean acceptance', figure(run.figures['acceptance, mean'])))
   name = 'milliseconds per step of all chains'
-  tiles.append((name, tables.figure(run.figures[name])))
+  tiles.append((name, figure(run.figures[name])))
   known = [name for name in _HEADLINE_METRICS if name in run.metrics]
-  tiles += [(f'test {name}', tables.figure(run.metrics[name])) for name in known]
-  return tiles[:_MAX_TILES]
+  return [*tiles, *((f'test {name}', figure(run.metrics[name])) for name in known)][:_MAX_TILES]
 
 
 def _setting(value):
@@ -130,20 +135,29 @@ def _setting(value):
   return f'{value:.5g}' if isinstance(value, float) else str('none' if value is None else value)
 
 
-def _mixing(run):
-  if not run.names:
-    return []
+def _warmup(found):
+  rows = []
+  for b in found.blocks:
+    acceptance = f'{min(b.acceptance):.2f} to {max(b.acceptance):.2f}'
+    counts = [str(b.num_integrator_steps), f'{b.num_transitions:,}', acceptance]
+    measured = map(figure, (b.log_likelihood, 1000 * b.ess_per_gradient))
+    rows.append((b.stage, [figure(b.step_size), figure(b.damping), *counts, *measured]))
+  gradients = f'{found.num_gradients:,}'
+  return {'step_size': figure(found.step_size), 'num_gradients': gradients, 'rows': rows}
+
+
+def _mixing_plots(run):
   plots = []
   for unit in ('step', 'second'):
     groups = [(verdict.NAMES[name], ess) for name, ess in run.ess_per(unit).items()]
     plots.append(mixing.effective_sample_sizes(f'ESS per {unit}', groups, unit))
-  if run.result.num_chains > 1:
+  if run.names and run.result.num_chains > 1:
     groups = [run.r_hat_group(name, verdict.NAMES[name]) for name in run.names]
     plots.append(mixing.r_hat('R-hat against steps', groups))
   return [plot for plot in plots if plot is not None]
 
 
-def _chains(run):
+def _chain_plots(run):
   """A column for each name, and one for the sampler, row by row."""
   thinning = run.result.settings['thinning']
   columns = [
@@ -154,22 +168,19 @@ def _chains(run):
   return [plot for row in zip(*columns, strict=True) for plot in row]
 
 
-def _predictions(run):
-  """Plots, and what to say of those that are not there."""
+def _prediction_plots(run):
   result, prediction, y = run.result, run.prediction, run.y_test
   if prediction is None:
-    what = 'test inputs (x_test)' if result.x_test is None else 'kept draws'
-    return [], f'There are no plots of predictions, because the run has no {what}.'
+    return []
   plots = []
   if result.x_test.size == len(result.x_test):
     first = predictions.probabilities if prediction.is_discrete else predictions.bands
     plots.append(first(result, prediction))
   if run.classes is not None:
-    plots.append(predictions.reliability(*run.classes))
-    plots.append(predictions.accuracy_of_surest(*run.classes))
-    plots.append(predictions.true_classes(*run.classes))
+    for plot in (predictions.reliability, predictions.accuracy_of_surest, predictions.true_classes):
+      plots.append(plot(*run.classes))
   elif y is not None:
     plots.append(predictions.coverage(prediction, y))
   if y is not None and not prediction.is_discrete:
     plots.append(predictions.errors(prediction, y))
-  return plots, '' if y is not None else 'The run has no test targets (y_test).'
+  return plots
