@@ -24,8 +24,8 @@ def test_gradients_are_those_of_both_densities(likelihood, other):
     assert [g.shape for g in gradients] == [p.shape for p in parts]
 
 
-def test_a_step_moves_all_chains():
+def test_a_step_is_one_of_all_chains():
   posterior = contestants.make_posterior(4, 3)
-  state, _ = contestants.gradients_and_step(posterior, num_chains=2)['rotation: step']()
-  before = posterior.sample_prior(2, seed=1)
-  assert [p.shape for p in state] == [p.shape for p in before]
+  state, results = contestants.gradients_and_step(posterior, num_chains=2)['rotation: step']()
+  assert [p.shape for p in state] == [p.shape for p in posterior.sample_prior(2, seed=1)]
+  assert np.all(np.isfinite(results.log_accept_ratio)) and results.log_accept_ratio.shape == [2]
