@@ -20,9 +20,8 @@ from absl import app, flags
 import tfp_reprior as tfr
 from tfp_reprior.benchmarks import timing
 from tfp_reprior.internal import random
-from tfp_reprior.mcmc import runner
 from tfp_reprior.plots import drawing
-from tfp_reprior.sampling import warmup
+from tfp_reprior.sampling import runner, warmup
 
 _DATA_DIR = flags.DEFINE_string('data_dir', None, 'Of TFDS, with cifar10; else the digits.')
 _WIDTHS = flags.DEFINE_list('widths', ['64', '256', '1024'], 'Widths of the network.')
@@ -70,7 +69,7 @@ def make(posterior, name):
     name: One of `--samplers`.
 
   Returns:
-    sampler: A `tfp_reprior.mcmc.Sampler`, for its coordinates.
+    sampler: A `tfp_reprior.sampling.Sampler`, for its coordinates.
     kernel: The kernel.
     chosen: Its settings, as text.
     length: The gradients of a transition, about, if it takes as many as it needs.
@@ -85,8 +84,6 @@ def make(posterior, name):
   name, _, regularizer = name.partition(':')
   found = tfr.warm_up(
     posterior,
-    None,
-    None,
     sampler=name,
     regularizer=float(regularizer) if regularizer == 'inf' else regularizer or 'noise',
     num_chains=_NUM_CHAINS.value,
@@ -94,7 +91,7 @@ def make(posterior, name):
     seed=_SEED.value,
     progress=False,
   )
-  sampler = tfr.mcmc.make_sampler(posterior, name, regularizer=found.regularizer)
+  sampler = tfr.make_sampler(posterior, name, regularizer=found.regularizer)
   length = found.num_integrator_steps
   chosen = f'{found.step_size:.3g}'
   if sampler.has_damping:
@@ -132,7 +129,7 @@ def make_elliptical_slice(posterior):
     normal_sampler_fn=lambda seed: random.normal_parts(shapes, tf.float32, seed),
     log_likelihood_fn=log_likelihood_fn,
   )
-  sampler = tfr.mcmc.make_sampler(posterior)
+  sampler = tfr.make_sampler(posterior)
   start = sampler.start_fn(_NUM_CHAINS.value, _SEED.value)
   return sampler, kernel, '', 8, count_fn, start
 
@@ -143,7 +140,7 @@ def make_nuts(posterior, name):
   target = posterior if is_standard else tfr.CollapsedPosterior(posterior)
   kernel = tfp.mcmc.NoUTurnSampler(target.target_log_prob_fn, 0.01, max_tree_depth=6)
   kernel = tfp.mcmc.DualAveragingStepSizeAdaptation(kernel, _NUM_WARMUP_STEPS.value // 30)
-  sampler = tfr.mcmc.make_sampler(posterior, 'standard' if is_standard else 'langevin')
+  sampler = tfr.make_sampler(posterior, 'standard' if is_standard else 'langevin')
   start = sampler.start_fn(_NUM_CHAINS.value, _SEED.value)
   return sampler, kernel, 'adapted', 32, lambda r: r.inner_results.leapfrogs_taken, start
 

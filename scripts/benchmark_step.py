@@ -51,8 +51,8 @@ def contestants(posterior, num_chains, num_steps):
 
     return lambda: run(phi[:num_parts], other[:num_parts])
 
-  def transitions(sampler_name, num_leapfrog_steps):
-    kernel = tfr.mcmc.make_sampler(posterior, sampler_name).kernel_fn(0.05, 0.1, num_leapfrog_steps)
+  def transitions(sampler_name, num_integrator_steps):
+    kernel = tfr.make_sampler(posterior, sampler_name).kernel_fn(0.05, 0.1, num_integrator_steps)
     results = kernel.bootstrap_results(phi)
 
     @tfr.compilation.function
@@ -61,7 +61,7 @@ def contestants(posterior, num_chains, num_steps):
         return i + 1, *kernel.one_step(phi, results, seed=seed + i)
 
       return tf.while_loop(
-        lambda i, *_: i < num_steps // num_leapfrog_steps, step, (tf.constant(0), phi, results)
+        lambda i, *_: i < num_steps // num_integrator_steps, step, (tf.constant(0), phi, results)
       )
 
     return lambda: run(phi, results)

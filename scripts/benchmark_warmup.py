@@ -23,8 +23,7 @@ from absl import app, flags
 
 import tfp_reprior as tfr
 from tfp_reprior.benchmarks import timing
-from tfp_reprior.mcmc import runner
-from tfp_reprior.sampling import observations, warmup
+from tfp_reprior.sampling import observations, runner, warmup
 
 _PROBLEMS = flags.DEFINE_list(
   'problems',
@@ -89,8 +88,6 @@ def run(problem, sampler, seed):
       warnings.simplefilter('ignore', tfr.diagnostics.SamplingWarning)
       result = tfr.sample_posterior(
         posterior,
-        None,
-        None,
         x_test=x_test,
         sampler=sampler,
         num_chains=_NUM_CHAINS,
@@ -187,15 +184,13 @@ def compare(problem, sampler_name):
   posterior, x_test = make_posterior(problem, seed=0)
   found = tfr.warm_up(
     posterior,
-    None,
-    None,
     x_test=x_test,
     sampler=sampler_name,
     num_chains=_NUM_CHAINS,
     num_warmup_steps=_NUM_WARMUP_STEPS.value,
     progress=False,
   )
-  sampler = tfr.mcmc.make_sampler(posterior, sampler_name)
+  sampler = tfr.make_sampler(posterior, sampler_name)
   points = grid_points(found)
   traces = [measure(sampler, found.state, point, x_test) for point in points]
   first, second = np.transpose([halves(t, p) for t, p in zip(traces, points, strict=True)])

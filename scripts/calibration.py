@@ -24,12 +24,11 @@ from tqdm import auto as tqdm
 import tfp_reprior as tfr
 from tfp_reprior.benchmarks import timing
 from tfp_reprior.internal import random
-from tfp_reprior.mcmc import runner
 from tfp_reprior.plots import drawing
-from tfp_reprior.sampling import warmup
+from tfp_reprior.sampling import runner, warmup
 
 _MODELS = flags.DEFINE_list('models', ['known', 'unknown', 'categorical'], 'Which to check.')
-_SAMPLER = flags.DEFINE_string('sampler', 'auto', 'A name of `tfr.mcmc.make_sampler`.')
+_SAMPLER = flags.DEFINE_string('sampler', 'auto', 'A name of `tfr.make_sampler`.')
 _NUM_REPLICATIONS = flags.DEFINE_integer('num_replications', 500, 'Data sets for each model.', 10)
 _FULL = flags.DEFINE_bool('full', False, 'Runs of `tfr.sample_posterior`; some seconds each.')
 _NUM_CHAINS = flags.DEFINE_integer('num_chains', 21, 'Chains for each data set.', 2)
@@ -76,7 +75,7 @@ class Calibration:
     self.names += ['log-likelihood', 'squared norm, first layer', 'squared norm, readout']
     self.names += ['noise scale'] * len(self._likelihood.event_shapes)
     how = {'sampler': sampler, 'num_chains': 32, 'num_warmup_steps': 200, 'seed': seed}
-    found = tfr.warm_up(self._posterior(self.simulate(0)[1]), None, None, progress=False, **how)
+    found = tfr.warm_up(self._posterior(self.simulate(0)[1]), progress=False, **how)
     settings = ('step_size', 'damping', 'num_integrator_steps')
     self.chosen = {name: getattr(found, name) for name in settings}
     self.chosen['step_size'] *= _SHORTER
@@ -102,7 +101,7 @@ class Calibration:
       project = tfr.diagnostics.RandomProjections(split.event_shapes[:end], 1, self._seed)
       values.append(project(theta[:end])[..., 0])
     values += tf.unstack(split.apply(theta, self._x_test)[..., 0], axis=-1)
-    values.append(posterior.log_likelihood(*theta))
+    values.append(posterior.log_likelihood_fn(*theta))
     values += [tf.reduce_sum(theta[i] ** 2, axis=[-2, -1]) for i in (0, num_hidden)]
     if posterior.likelihood.event_shapes:
       values.append(posterior.likelihood_given(theta).noise_scale)
@@ -112,7 +111,7 @@ class Calibration:
     """The true quantities `[q]`, those of the draws `[s, c, q]`, and their acceptance `[s, c]`."""
     theta, y = self.simulate(number, error)
     posterior = self._posterior(y)
-    sampler = tfr.mcmc.make_sampler(posterior, self._sampler)
+    sampler = tfr.make_sampler(posterior, self._sampler)
     length = self.chosen['num_integrator_steps']
     start_seed, seed = random.split_seed(tf.stack([self._seed + 1, number]), 2)
 
@@ -142,7 +141,7 @@ class Calibration:
     how |= {'num_burnin_steps': self._num_burnin_steps, 'thinning': self._thinning}
     with warnings.catch_warnings():
       warnings.simplefilter('ignore', tfr.diagnostics.SamplingWarning)  # that draws are few
-      result = tfr.sample_posterior(posterior, None, None, **how)
+      result = tfr.sample_posterior(posterior, **how)
     draws = [self.quantities(posterior, result.draws[i]) for i in range(num_draws)]
     return self.quantities(posterior, theta), tf.stack(draws), result.trace['acceptance']
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tfp_reprior as tfr
-from tfp_reprior.mcmc import runner
+from tfp_reprior.sampling import runner
 
 X = np.linspace(-1, 1, 10, dtype=np.float32)[:, np.newaxis]
 Y = np.concatenate([np.sin(3 * X), np.cos(2 * X)], axis=1)

@@ -11,6 +11,7 @@ _ROOMS = (
   'bijectors',
   'compilation',
   'data',
+  'densities',
   'diagnostics',
   'experimental',
   'figures',
@@ -23,11 +24,12 @@ _ROOMS = (
   'theory',
 )
 _NAMES = {
-  'CollapsedPosterior': 'bijectors',
-  'ComposedPosterior': 'bijectors',
-  'Posterior': 'posterior',
+  'CollapsedPosterior': 'densities',
+  'ComposedPosterior': 'densities',
+  'Posterior': 'densities',
   'ReadoutReprior': 'bijectors',
   'load_result': 'sampling',
+  'make_sampler': 'sampling',
   'sample_posterior': 'sampling',
   'warm_up': 'sampling',
 }
@@ -46,7 +48,7 @@ def __getattr__(name):
 
 
 def __dir__():
-  return sorted({*globals(), *__all__})
+  return sorted(__all__)
 
 
 if 'keras' in sys.modules:

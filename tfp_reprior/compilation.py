@@ -16,16 +16,13 @@ tfr.compilation.set_policy('auto')  # the default
 import contextlib
 import ctypes
 import functools
-import math
 
 import tensorflow as tf
 
 from tfp_reprior.internal import checks, distribution
+from tfp_reprior.internal import parts as parts_lib
 
 POLICIES = ('auto', 'always', 'never')
-
-# Number of elements from which on one pass over memory is worth a compilation.
-_WORTH_FUSING = 2**17
 
 _policy = 'auto'
 
@@ -61,12 +58,6 @@ def function(fn):
   return tf.function(fn, autograph=False, jit_compile=compiles_everything())
 
 
-def is_worth_fusing(tensors):
-  """Whether a structure of tensors is known to be so large that `fuse` compiles."""
-  sizes = [t.shape.num_elements() or 0 for t in tf.nest.flatten(tensors)]
-  return math.fsum(sizes) >= _WORTH_FUSING
-
-
 def fuse(fn):
   """Compiles an elementwise function of (lists of) tensors, for large arguments.
 
@@ -82,7 +73,7 @@ def fuse(fn):
   @functools.wraps(fn)
   def call(*arguments):
     is_compiled = distribution.is_on_tpu()  # with everything around it
-    if _policy == 'never' or is_compiled or not is_worth_fusing(arguments):
+    if _policy == 'never' or is_compiled or not parts_lib.are_large(arguments):
       return fn(*arguments)
     return compiled(*arguments)
 

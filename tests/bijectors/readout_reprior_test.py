@@ -111,7 +111,7 @@ def test_density_in_phi_is_the_collapsed_one(space):
   y, (n, k) = posterior.y.numpy(), posterior.y.shape
   gram = posterior.likelihood.noise_variance * np.eye(n) + psi @ psi.T
   v = np.trace(y.T @ np.linalg.solve(gram, y)) / 2 + k / 2 * np.linalg.slogdet(gram)[1]
-  expected = posterior.log_prior(*phi) - v - n * k / 2 * np.log(2 * np.pi)
+  expected = posterior.log_prior_fn(*phi) - v - n * k / 2 * np.log(2 * np.pi)
   actual = posterior.target_log_prob_fn(*reprior.forward(phi))
   actual += reprior.forward_log_det_jacobian(phi)
   np.testing.assert_allclose(actual, expected, atol=1e-9)

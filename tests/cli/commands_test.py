@@ -27,8 +27,7 @@ from tfp_reprior.cli import (
   sample,
   warmup,
 )
-from tfp_reprior.mcmc import samplers
-from tfp_reprior.sampling import progress
+from tfp_reprior.sampling import progress, samplers
 
 # With larger steps chains of four draws may never move, which counts as a failure.
 SHORT = (

@@ -15,8 +15,8 @@ import tensorflow_probability as tfp
 import toys
 
 import tfp_reprior as tfr
-from tfp_reprior.mcmc import runner
-from tfp_reprior.sampling import driver, observations, warmup
+from tfp_reprior.internal import parts as parts_lib
+from tfp_reprior.sampling import driver, observations, runner, warmup
 
 
 class FakeTPUs(tf.distribute.cluster_resolver.SimpleClusterResolver):
@@ -125,8 +125,8 @@ def test_the_loop_inside_is_that_outside():
   'make',
   [
     lambda posterior, strategy: tfr.CollapsedPosterior(posterior, strategy=strategy),
-    tfr.mcmc.SplitChains,
-    tfr.mcmc.SplitData,
+    tfr.densities.SplitChains,
+    tfr.densities.SplitData,
   ],
 )
 def test_a_strategy_is_no_name(make):
@@ -142,7 +142,7 @@ def test_data_space_cannot_be_split():
 
 def test_chains_without_a_dimension_cannot_be_split():
   posterior = toys.tiny_posterior()
-  density = tfr.mcmc.SplitChains(posterior, tf.distribute.OneDeviceStrategy('CPU:0'))
+  density = tfr.densities.SplitChains(posterior, tf.distribute.OneDeviceStrategy('CPU:0'))
   with pytest.raises(ValueError, match='`parts` must have a chain dimension.* Received: parts of'):
     density.target_log_prob_fn(*posterior.sample_prior(seed=1))
 
@@ -151,8 +151,8 @@ def test_chains_without_a_dimension_cannot_be_split():
 def test_warm_up_runs_under_a_strategy(sampler):
   posterior, changes = toys.tiny_posterior(), dict(num_warmup_steps=100, progress=False)
   strategy = tf.distribute.OneDeviceStrategy('CPU:0')
-  alone = tfr.warm_up(posterior, None, None, sampler=sampler, **changes)
-  found = tfr.warm_up(posterior, None, None, sampler=sampler, strategy=strategy, **changes)
+  alone = tfr.warm_up(posterior, sampler=sampler, **changes)
+  found = tfr.warm_up(posterior, sampler=sampler, strategy=strategy, **changes)
   assert found.step_size == pytest.approx(alone.step_size, rel=1e-4)
 
 
@@ -160,7 +160,7 @@ def _driver_loop(posterior, strategy, x_test):
   """A function of states that makes draws as `sample_posterior` does, and observes them."""
 
   def run(*state):
-    sampler = tfr.mcmc.make_sampler(posterior, strategy=strategy)
+    sampler = tfr.make_sampler(posterior, strategy=strategy)
     observer = observations.Observer(sampler, x_test, num_projections=3, seed=1)
     chosen = {'step_size': 0.1, 'damping': 0.1, 'num_integrator_steps': 2}
     kernel = warmup.sampling_kernel(sampler, chosen)
@@ -173,7 +173,7 @@ def _driver_loop(posterior, strategy, x_test):
 
 
 def test_a_run_on_a_tpu_is_one_program_with_static_shapes(monkeypatch):
-  monkeypatch.setattr(tfr.compilation, '_WORTH_FUSING', 0)  # as with many weights
+  monkeypatch.setattr(parts_lib, '_LARGE', 0)  # as with many weights
   posterior = _posterior()
   strategy = tf.distribute.TPUStrategy(FakeTPUs(4))
   x_test = tf.ones([3, 3])
@@ -212,7 +212,7 @@ def test_runs_compute_in_full_precision(monkeypatch):
     return types.SimpleNamespace(verdict=types.SimpleNamespace(level='good'))
 
   monkeypatch.setattr(driver.Driver, 'run', run)
-  tfr.sample_posterior(toys.tiny_posterior(), None, None)
+  tfr.sample_posterior(toys.tiny_posterior())
   assert seen == [False] and tf.config.experimental.tensor_float_32_execution_enabled()
 
 
@@ -220,7 +220,7 @@ def test_runs_compute_in_full_precision(monkeypatch):
 def test_tpus_split_data_only(changes):
   strategy = tf.distribute.TPUStrategy(FakeTPUs(2))
   with pytest.raises(ValueError, match='On TPUs only data can be split.* Received: likelihood='):
-    tfr.mcmc.make_sampler(toys.tiny_posterior(), strategy=strategy, **changes)
+    tfr.make_sampler(toys.tiny_posterior(), strategy=strategy, **changes)
 
 
 def test_loops_go_on_replicas_that_take_them():

@@ -13,7 +13,7 @@ import toys
 import tfp_reprior as tfr
 from tfp_reprior.cli import main
 from tfp_reprior.internal import distribution
-from tfp_reprior.mcmc import runner
+from tfp_reprior.sampling import runner
 
 tf.config.set_logical_device_configuration(
   tf.config.list_physical_devices('CPU')[0], [tf.config.LogicalDeviceConfiguration()] * 2
@@ -78,7 +78,7 @@ def test_noise_may_be_unknown_and_linear_algebra_wider_than_the_network(strategy
   'make_density, num_exchanges',
   [
     (lambda posterior, strategy: tfr.CollapsedPosterior(posterior, strategy=strategy), 2),
-    (tfr.mcmc.SplitData, 1),
+    (tfr.densities.SplitData, 1),
   ],
 )
 def test_a_gradient_takes_few_exchanges(strategy, make_density, num_exchanges):
@@ -108,7 +108,7 @@ def _posterior_of(likelihood):
 def test_split_data_of_weights_give_the_density_of_one_device(strategy, shards, likelihood, chains):
   posterior = _posterior_of(likelihood)
   parts = posterior.sample_prior(chains, seed=1)
-  _assert_same_density(tfr.mcmc.SplitData(posterior, strategy), posterior, parts, atol=1e-12)
+  _assert_same_density(tfr.densities.SplitData(posterior, strategy), posterior, parts, atol=1e-12)
 
 
 @pytest.mark.parametrize('num_inputs', [1, 5])
@@ -131,14 +131,14 @@ def test_split_chains_have_the_density_of_one_device(strategy, shards, make_dens
   posterior = toys.tiny_posterior(n=7)
   density = make_density(posterior)
   phi = posterior.sample_prior(num_chains, seed=1)
-  _assert_same_density(tfr.mcmc.SplitChains(density, strategy), density, phi, atol=1e-12)
+  _assert_same_density(tfr.densities.SplitChains(density, strategy), density, phi, atol=1e-12)
 
 
 def test_draws_are_those_of_one_device(strategy):
   posterior = toys.tiny_posterior(n=7)
   collapsed = tfr.CollapsedPosterior(posterior)
   split_data = tfr.CollapsedPosterior(posterior, strategy=strategy)
-  split_chains = tfr.mcmc.SplitChains(collapsed, strategy)
+  split_chains = tfr.densities.SplitChains(collapsed, strategy)
   start = posterior.sample_prior(3, seed=1)
   runs = []
   for density in (collapsed, split_data, split_chains):

@@ -10,7 +10,7 @@ import toys
 
 import tfp_reprior as tfr
 from tfp_reprior.internal import random
-from tfp_reprior.mcmc import runner
+from tfp_reprior.sampling import runner
 
 NUM_CHAINS = 64
 KERNELS = {  # sampler whose coordinates are used, and settings
@@ -29,7 +29,7 @@ def _chain_moments(name, posterior, regularizer=None):
   Predictions are outputs with Gaussian noise, and probabilities for classes.
   """
   coordinates, step_size, damping = KERNELS[name]
-  sampler = tfr.mcmc.make_sampler(posterior, coordinates, regularizer=regularizer)
+  sampler = tfr.make_sampler(posterior, coordinates, regularizer=regularizer)
   if name == 'elliptical_slice':
     shapes = [(NUM_CHAINS, *s) for s in posterior.split.event_shapes]
     kernel = tfp.experimental.mcmc.EllipticalSliceSampler(

@@ -15,7 +15,8 @@ import toys
 
 import tfp_reprior as tfr
 from tfp_reprior.internal import random
-from tfp_reprior.mcmc import integrators, langevin_kernel
+from tfp_reprior.mcmc import integrators
+from tfp_reprior.mcmc import kernel as kernel_lib
 
 NUM_CHAINS = 100_000
 NUM_STEPS = 20
@@ -43,7 +44,7 @@ def _kernels(fn):
   return {
     'rotation': tfr.mcmc.RotationLangevin(fn, 0.9, 0.3),
     'rotation, no damping': tfr.mcmc.RotationLangevin(fn, 0.9, 0.0),
-    'rotation, two steps': tfr.mcmc.RotationLangevin(fn, 0.7, 0.5, num_steps=2),
+    'rotation, two steps': tfr.mcmc.RotationLangevin(fn, 0.7, 0.5, num_integrator_steps=2),
     'crank-nicolson langevin': tfr.mcmc.RotationLangevin(fn, 0.9, 1.0),
     'crank-nicolson': tfr.mcmc.PreconditionedCrankNicolson(fn, 1.0),
     'elliptical slice': tfp.experimental.mcmc.EllipticalSliceSampler(
@@ -85,7 +86,7 @@ def test_exact_draws_stay_exact(name, likelihood):
     assert stats.cdf_p_value(results.momentum, scipy.stats.norm.cdf) > stats.FALSE_ALARM
 
 
-_ACCEPT = langevin_kernel.accept
+_ACCEPT = kernel_lib.accept
 _NORMAL = random.bits_to_normal
 
 
@@ -102,9 +103,9 @@ def _half_rotation(state, momentum, step_size):
 def test_mistakes_are_found(control, name, monkeypatch, compilation_policy):
   compilation_policy('never')  # a compiled update would not see what is patched
   if control == 'always accept':
-    monkeypatch.setattr(langevin_kernel, 'accept', lambda r, seed: tf.ones_like(r, tf.bool))
+    monkeypatch.setattr(kernel_lib, 'accept', lambda r, seed: tf.ones_like(r, tf.bool))
   elif control == 'wrong sign':
-    monkeypatch.setattr(langevin_kernel, 'accept', lambda r, seed: _ACCEPT(-r, seed))
+    monkeypatch.setattr(kernel_lib, 'accept', lambda r, seed: _ACCEPT(-r, seed))
   elif control == 'noise too small':
     monkeypatch.setattr(random, 'bits_to_normal', lambda b, dtype: 0.8 * _NORMAL(b, dtype))
   elif name == 'crank-nicolson':
@@ -130,7 +131,7 @@ def _state(chains=(), seed=0):
 
 
 def _rotate(state, momentum, step_size, num_steps):
-  log_prob, grads = integrators.value_and_gradients(_log_likelihood, state)
+  log_prob, grads = integrators.rotation.value_and_gradients(_log_likelihood, state)
   settings = [[tf.constant(v, tf.float64)] * 2 for v in (step_size, 0.0)]
   return integrators.rotation(
     _log_likelihood, state, momentum, log_prob, grads, *settings, num_steps, seed=1
@@ -280,7 +281,7 @@ def test_acceptance_in_float32_at_five_million_parameters():
       return -2.0 * (tf.reduce_sum(direction * x) - 1.0) ** 2
 
     state, momentum = [tf.constant(x, dtype)], [tf.constant(m, dtype)]
-    log_prob, grads = integrators.value_and_gradients(log_likelihood, state)
+    log_prob, grads = integrators.rotation.value_and_gradients(log_likelihood, state)
     settings = [[tf.constant(v, dtype)] for v in (eps, 0.0)]
     end = integrators.rotation(
       log_likelihood, state, momentum, log_prob, grads, *settings, 1, seed=1
@@ -311,9 +312,9 @@ def test_an_angle_above_a_right_one_is_refused():
     tfr.mcmc.PreconditionedCrankNicolson(_log_likelihood, 2.0)
 
 
-def test_num_steps_must_be_a_positive_integer():
-  with pytest.raises(ValueError, match='`num_steps` must be a positive integer'):
-    tfr.mcmc.RotationLangevin(_log_likelihood, 0.1, 0.1, num_steps=0)
+def test_num_integrator_steps_must_be_a_positive_integer():
+  with pytest.raises(ValueError, match='`num_integrator_steps` must be a positive integer'):
+    tfr.mcmc.RotationLangevin(_log_likelihood, 0.1, 0.1, num_integrator_steps=0)
 
 
 def test_damping_must_lie_in_the_unit_interval():

@@ -19,6 +19,7 @@ import tensorflow_probability as tfp
 import tfp_reprior as tfr
 from tfp_reprior.internal import parts as parts_lib
 from tfp_reprior.internal import random
+from tfp_reprior.mcmc import kernel as kernel_lib
 from tfp_reprior.mcmc import langevin_kernel
 
 NUM_CHAINS = 100_000
@@ -55,8 +56,8 @@ def _draws(name, num_chains=NUM_CHAINS):
   return tf.constant(TARGETS[name][2](u))
 
 
-def _kernel(name, step_size=1.0, damping=0.2, num_leapfrog_steps=1):
-  return tfr.mcmc.UnderdampedLangevin(TARGETS[name][0], step_size, damping, num_leapfrog_steps)
+def _kernel(name, step_size=1.0, damping=0.2, num_integrator_steps=1):
+  return tfr.mcmc.UnderdampedLangevin(TARGETS[name][0], step_size, damping, num_integrator_steps)
 
 
 def _run(kernel, state, num_steps=NUM_STEPS, seed=11):
@@ -83,12 +84,12 @@ def test_the_sample_is_large_enough():
 
 
 @pytest.mark.parametrize('name', TARGETS)
-@pytest.mark.parametrize('damping,num_leapfrog_steps', [(0.0, 1), (0.2, 1), (1.0, 1), (0.5, 2)])
-def test_exact_draws_stay_exact(name, damping, num_leapfrog_steps):
+@pytest.mark.parametrize('damping,num_integrator_steps', [(0.0, 1), (0.2, 1), (1.0, 1), (0.5, 2)])
+def test_exact_draws_stay_exact(name, damping, num_integrator_steps):
   start = _draws(name)
   assert stats.cdf_p_value(start, TARGETS[name][1]) > stats.FALSE_ALARM
   end, momenta, is_accepted = _run(
-    _kernel(name, damping=damping, num_leapfrog_steps=num_leapfrog_steps), start
+    _kernel(name, damping=damping, num_integrator_steps=num_integrator_steps), start
   )
   assert np.mean(end != start) > 0.9, 'the chains must move'
   assert 0.2 < np.mean(is_accepted) < 0.99, 'both branches must be tried'
@@ -107,13 +108,13 @@ def _choose_without_turning(is_accepted, new, old, kicked_parts, step_sizes):
 
 
 _CHOOSE = langevin_kernel.choose
-_ACCEPT = langevin_kernel.accept
+_ACCEPT = kernel_lib.accept
 _NORMAL = random.bits_to_normal
 
 CONTROLS = {
   'no flip': (langevin_kernel, 'choose', _choose_without_turning),
-  'wrong sign': (langevin_kernel, 'accept', lambda ratio, seed: _ACCEPT(-ratio, seed)),
-  'always accept': (langevin_kernel, 'accept', lambda ratio, seed: tf.ones_like(ratio, tf.bool)),
+  'wrong sign': (kernel_lib, 'accept', lambda ratio, seed: _ACCEPT(-ratio, seed)),
+  'always accept': (kernel_lib, 'accept', lambda ratio, seed: tf.ones_like(ratio, tf.bool)),
   'noise too small': (random, 'bits_to_normal', lambda bits, dtype: 0.9 * _NORMAL(bits, dtype)),
 }
 

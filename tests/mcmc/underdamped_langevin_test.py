@@ -27,7 +27,7 @@ def _state(chains=(), dtype=np.float64, seed=0):
 
 def _leapfrog(state, momentum, step_size, num_steps):
   """Leapfrog without refreshment: zero damping."""
-  log_prob, grads = integrators.value_and_gradients(_log_prob, state)
+  log_prob, grads = integrators.leapfrog.value_and_gradients(_log_prob, state)
   settings = [[tf.constant(v, tf.float64)] * 2 for v in (step_size, 0.0)]
   return integrators.leapfrog(
     _log_prob, state, momentum, log_prob, grads, *settings, num_steps, seed=1
@@ -122,7 +122,7 @@ def test_first_step_draws_the_whole_momentum_and_later_ones_the_damping():
 @pytest.mark.parametrize('dtype', [np.float32, np.float64])
 def test_results_keep_their_structure(kernel_class, chains, dtype):
   state = _state(chains, dtype)
-  kernel = kernel_class(_log_prob, step_size=0.2, damping=0.1, num_leapfrog_steps=2)
+  kernel = kernel_class(_log_prob, step_size=0.2, damping=0.1, num_integrator_steps=2)
   results = kernel.bootstrap_results(state)
   new_state, new_results = kernel.one_step(state, results, seed=[1, 2])
   for old, new in [(state, new_state), (results, new_results)]:
@@ -247,7 +247,7 @@ def test_fused_steps_equal_plain_ones(compilation_policy):
   states = []
   for policy in ('auto', 'never'):
     compilation_policy(policy)
-    kernel = tfr.mcmc.UnderdampedLangevin(log_prob, 0.3, 0.3, num_leapfrog_steps=2)
+    kernel = tfr.mcmc.UnderdampedLangevin(log_prob, 0.3, 0.3, num_integrator_steps=2)
     new_state, results = kernel.one_step(state, kernel.bootstrap_results(state), seed=[1, 2])
     new_state, results = kernel.one_step(new_state, results, seed=[3, 4])
     states.append([new_state, results.momentum, results.log_accept_ratio])
@@ -258,7 +258,7 @@ def test_fused_steps_equal_plain_ones(compilation_policy):
 
 @pytest.mark.parametrize('kernel_class', KERNELS)
 def test_parameters_rebuild_the_kernel(kernel_class):
-  arguments = dict(step_size=0.1, damping=0.2, num_leapfrog_steps=3, name='mine')
+  arguments = dict(step_size=0.1, damping=0.2, num_integrator_steps=3, name='mine')
   kernel = kernel_class(_log_prob, **arguments)
   assert {name: kernel.parameters[name] for name in arguments} == arguments
   state = _state((4,))
@@ -349,7 +349,7 @@ def test_thinning_and_reducers_of_tfp():
 @pytest.mark.parametrize('jit_compile', [False, True])
 def test_compiled_steps_equal_eager_ones(jit_compile):
   state = _state((4,))
-  kernel = tfr.mcmc.UnderdampedLangevin(_log_prob, 0.3, 0.2, num_leapfrog_steps=2)
+  kernel = tfr.mcmc.UnderdampedLangevin(_log_prob, 0.3, 0.2, num_integrator_steps=2)
   results = kernel.bootstrap_results(state)
   step = tf.function(kernel.one_step, jit_compile=jit_compile)
   expected, _ = kernel.one_step(state, results, seed=tf.constant([1, 2]))
@@ -370,10 +370,10 @@ def test_damping_must_lie_in_the_unit_interval(damping):
     tfr.mcmc.UnderdampedLangevin(_log_prob, 0.1, damping)
 
 
-@pytest.mark.parametrize('num_leapfrog_steps', [0, -1, 1.5])
-def test_num_leapfrog_steps_must_be_a_positive_integer(num_leapfrog_steps):
-  with pytest.raises(ValueError, match='`num_leapfrog_steps` must be a positive integer'):
-    tfr.mcmc.UnderdampedLangevin(_log_prob, 0.1, 0.1, num_leapfrog_steps)
+@pytest.mark.parametrize('num_integrator_steps', [0, -1, 1.5])
+def test_num_integrator_steps_must_be_a_positive_integer(num_integrator_steps):
+  with pytest.raises(ValueError, match='`num_integrator_steps` must be a positive integer'):
+    tfr.mcmc.UnderdampedLangevin(_log_prob, 0.1, 0.1, num_integrator_steps)
 
 
 def test_target_must_be_callable():

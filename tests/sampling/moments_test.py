@@ -50,7 +50,7 @@ def x_test(posterior):
 @pytest.fixture(scope='module', params=SAMPLERS)
 def observed(request, posterior, x_test):
   """A sampler, its observer, and the states and results of two steps of three chains."""
-  sampler = tfr.mcmc.make_sampler(posterior, request.param)
+  sampler = tfr.make_sampler(posterior, request.param)
   observer = observations.Observer(sampler, x_test, num_projections=5, seed=3)
   kernel = warmup.sampling_kernel(
     sampler, {'step_size': 0.3, 'damping': 0.5, 'num_integrator_steps': 1}
@@ -140,7 +140,7 @@ def test_a_draw_is_recorded_with_projections_and_moments(observed, posterior, x_
 
 def test_where_the_readout_cannot_be_integrated_out_outputs_are_counted(posterior, x_test):
   other = tfr.Posterior(posterior.split, posterior.x, posterior.y, noise_scale=[0.2, 0.5])
-  sampler = tfr.mcmc.make_sampler(other)
+  sampler = tfr.make_sampler(other)
   observer = observations.Observer(sampler, x_test, 5, seed=3)
   kernel = warmup.sampling_kernel(
     sampler, {'step_size': 0.3, 'damping': 0.5, 'num_integrator_steps': 1}
@@ -156,6 +156,6 @@ def test_where_the_readout_cannot_be_integrated_out_outputs_are_counted(posterio
 
 
 def test_without_test_inputs_there_are_no_moments_of_outputs(posterior):
-  observer = observations.Observer(tfr.mcmc.make_sampler(posterior), None, 5, seed=3)
+  observer = observations.Observer(tfr.make_sampler(posterior), None, 5, seed=3)
   summary = observer.empty(3)
   assert observations.f_mean_and_variance(summary) is None

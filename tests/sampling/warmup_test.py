@@ -10,9 +10,9 @@ import tensorflow_probability as tfp
 import toys
 
 import tfp_reprior as tfr
-from tfp_reprior.mcmc import jittered, samplers
+from tfp_reprior.mcmc import jittered
 from tfp_reprior.sampling import planner as planner_lib
-from tfp_reprior.sampling import warmup
+from tfp_reprior.sampling import samplers, warmup
 
 BUDGET = 400
 
@@ -29,10 +29,10 @@ def _warm_up(**changes):
 @pytest.mark.parametrize('name', samplers.NAMES[1:])
 def test_every_sampler_is_warmed_up(name):
   found = _warm_up(sampler=name, num_chains=3)
-  sampler = tfr.mcmc.make_sampler(
+  sampler = tfr.make_sampler(
     tfr.Posterior(sampling_runs.make_model(), sampling_runs.X, sampling_runs.Y, 0.2), name
   )
-  low, high = warmup.BOUNDS[warmup.kind_of(sampler)]
+  low, high = warmup.BOUNDS[sampler.kind]
   assert all(low < a < high for a in found.blocks[-1].acceptance), found.table()
   assert 0 < found.step_size <= sampler.max_step_size
   assert math.isnan(found.damping) == (not sampler.has_damping)
@@ -83,7 +83,7 @@ def test_a_seed_decides_everything_and_another_one_differs():
 def test_in_the_prior_transitions_are_quarter_turns():
   # With huge noise phi is N(0, I): rotation is exact, and any angle is accepted.
   posterior = toys.tiny_posterior(noise_scale=1e3)
-  found = tfr.warm_up(posterior, None, None, num_warmup_steps=BUDGET, progress=False)
+  found = tfr.warm_up(posterior, num_warmup_steps=BUDGET, progress=False)
   assert found.step_size == math.pi / 2 and found.num_integrator_steps == 1
   assert found.damping == 1.0
 
@@ -135,7 +135,7 @@ def _planner(log_likelihoods=None, acceptance_fn=None, budget=2000, name='rotati
       'hidden': rng.normal(size=(num_transitions, 4, 8)),
     }, step_size
 
-  sampler = tfr.mcmc.make_sampler(toys.tiny_posterior(), name)
+  sampler = tfr.make_sampler(toys.tiny_posterior(), name)
   return planner_lib.Planner(sampler, budget, run_block), asked
 
 
@@ -295,6 +295,7 @@ def test_the_adaptive_kernel_is_pulled_down_by_one_stuck_chain():
   class Pretended:
     is_calibrated = has_damping = True
     max_step_size = math.inf
+    kind = 'corrected'
 
     def kernel_fn(self, step_size, damping, num_steps, inverse_temperature, is_calibrated):
       del num_steps, inverse_temperature, is_calibrated

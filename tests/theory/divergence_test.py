@@ -155,7 +155,7 @@ def test_other_likelihoods_use_the_composed_density():
   composed = tfr.ComposedPosterior(posterior)
   draws = posterior.sample_prior(20000, seed=2)
   energies = -composed.log_likelihood_fn(*draws).numpy()
-  likelihoods = np.exp(posterior.log_likelihood(*draws))
+  likelihoods = np.exp(posterior.log_likelihood_fn(*draws))
   expected = np.mean(energies) + np.log(np.mean(likelihoods))
   error = np.std(energies + likelihoods / np.mean(likelihoods)) / np.sqrt(20000)
   assert abs(estimate.value - expected) < 5 * np.hypot(error, estimate.standard_error)

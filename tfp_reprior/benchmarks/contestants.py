@@ -53,7 +53,7 @@ def gradients_and_step(posterior, num_chains):
     )
     for name, target in targets.items()
   }
-  sampler = tfr.mcmc.make_sampler(posterior)
+  sampler = tfr.make_sampler(posterior)
   kernel = sampler.kernel_fn(0.1, 0.1)
   results = kernel.bootstrap_results(phi)
   step = tfr.compilation.function(lambda *state: kernel.one_step(*state, seed=tf.constant([1, 2])))

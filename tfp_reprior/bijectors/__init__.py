@@ -1,7 +1,6 @@
-"""The change of variables, the densities in its coordinates, and the linear algebra under them."""
+"""The change of variables, and the linear algebra under it."""
 
-from tfp_reprior.bijectors.collapsed_posterior import CollapsedPosterior
-from tfp_reprior.bijectors.composed_posterior import ComposedPosterior
 from tfp_reprior.bijectors.readout_reprior import ReadoutReprior
 
-__all__ = ['CollapsedPosterior', 'ComposedPosterior', 'ReadoutReprior']
+__all__ = ['ReadoutReprior']
+__dir__ = __all__.copy

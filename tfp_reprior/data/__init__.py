@@ -12,3 +12,4 @@ __all__ = [
   'load_new',
   'standardize',
 ]
+__dir__ = __all__.copy

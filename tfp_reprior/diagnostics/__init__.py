@@ -35,3 +35,4 @@ __all__ = [
   'r_hat_squared',
   'tail_effective_sample_size',
 ]
+__dir__ = __all__.copy

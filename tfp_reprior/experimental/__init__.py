@@ -5,3 +5,4 @@ from tfp_reprior.experimental.tangent_kernel import empirical_ntk
 from tfp_reprior.experimental.taylor_log_det import TaylorSeries
 
 __all__ = ['LinearizedReprior', 'TaylorSeries', 'empirical_ntk']
+__dir__ = __all__.copy

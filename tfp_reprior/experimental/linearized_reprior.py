@@ -4,8 +4,8 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_probability as tfp
 
-from tfp_reprior import posterior as posterior_lib
 from tfp_reprior.bijectors import caching
+from tfp_reprior.densities import posterior as posterior_lib
 from tfp_reprior.experimental import (
   linearization,
   newton,

@@ -3,7 +3,7 @@
 import keras
 import tensorflow as tf
 
-from tfp_reprior import posterior as posterior_lib
+from tfp_reprior.densities import posterior as posterior_lib
 from tfp_reprior.experimental import linearization
 from tfp_reprior.internal import checks
 from tfp_reprior.internal import parts as parts_lib

@@ -3,3 +3,4 @@
 from tfp_reprior.figures.making import FIGURES, SCALES, make_figure
 
 __all__ = ['FIGURES', 'SCALES', 'make_figure']
+__dir__ = __all__.copy

@@ -27,6 +27,8 @@ _RUN = {
   'laptop': {'num_results': 400, 'thinning': 5, 'num_warmup_steps': 1000},
   'paper': {'num_results': 30_000, 'thinning': 100, 'num_warmup_steps': 20_000},
 }
+# As in the paper; by default that of the noise.
+_REGULARIZERS = {('wide_resnet', 'uncalibrated_langevin'): 'n*noise'}
 _NUM_TEST = {'smoke': 3, 'laptop': 100, 'paper': 100}
 _DASHES = ('-', '--', ':')
 
@@ -42,7 +44,7 @@ def _pieces(scale, shared):
       'run': {
         'sampler': sampler,
         'num_chains': 3,
-        'regularizer': 'n*noise' if model == 'wide_resnet' else None,  # as in the paper
+        'regularizer': _REGULARIZERS.get((model, sampler)),
         **_RUN[scale],
       },
     }

@@ -4,12 +4,12 @@ import numpy as np
 
 from tfp_reprior import data as data_lib
 from tfp_reprior import models, theory
-from tfp_reprior import posterior as posterior_lib
-from tfp_reprior.bijectors import collapsed_posterior
+from tfp_reprior.densities import collapsed_posterior
+from tfp_reprior.densities import posterior as posterior_lib
 from tfp_reprior.figures import recipes
 from tfp_reprior.internal import random
-from tfp_reprior.mcmc import runner, samplers
 from tfp_reprior.plots import drawing
+from tfp_reprior.sampling import runner, samplers
 
 _WIDTHS = {
   'smoke': (8, 32),

@@ -6,8 +6,8 @@ import tensorflow as tf
 
 from tfp_reprior import compilation, models
 from tfp_reprior import data as data_lib
-from tfp_reprior import posterior as posterior_lib
-from tfp_reprior.bijectors import collapsed_posterior
+from tfp_reprior.densities import collapsed_posterior
+from tfp_reprior.densities import posterior as posterior_lib
 from tfp_reprior.figures import recipes
 
 _NAMES = ('standard', 'repriorised')

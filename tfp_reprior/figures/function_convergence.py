@@ -3,8 +3,8 @@
 import numpy as np
 
 from tfp_reprior import models, theory
-from tfp_reprior import posterior as posterior_lib
-from tfp_reprior.bijectors import collapsed_posterior
+from tfp_reprior.densities import collapsed_posterior
+from tfp_reprior.densities import posterior as posterior_lib
 from tfp_reprior.figures import recipes
 from tfp_reprior.internal import random
 from tfp_reprior.plots import drawing

@@ -5,13 +5,14 @@ import tensorflow as tf
 
 from tfp_reprior import data as data_lib
 from tfp_reprior import diagnostics, experimental, models
-from tfp_reprior import posterior as posterior_lib
-from tfp_reprior.bijectors import composed_posterior
+from tfp_reprior.densities import composed_posterior
+from tfp_reprior.densities import posterior as posterior_lib
 from tfp_reprior.figures import recipes
 from tfp_reprior.internal import parts as parts_lib
 from tfp_reprior.internal import random
-from tfp_reprior.mcmc import runner, underdamped_langevin
+from tfp_reprior.mcmc import underdamped_langevin
 from tfp_reprior.plots import drawing
+from tfp_reprior.sampling import runner
 
 _MAPS = {
   'readout': {**drawing.REPRIORISED, 'label': 'readout (NNGP) map'},

@@ -3,8 +3,8 @@
 import numpy as np
 
 from tfp_reprior.figures import chains, recipes
-from tfp_reprior.mcmc import samplers
 from tfp_reprior.plots import drawing
+from tfp_reprior.sampling import samplers
 
 _WIDTHS = {'smoke': (4,), 'laptop': (64, 256), 'paper': (64, 256, 1024)}
 _NUM_TRAIN = {'smoke': 4, 'laptop': 64, 'paper': 256}

@@ -4,11 +4,11 @@ import numpy as np
 import tensorflow as tf
 
 from tfp_reprior import compilation, models
-from tfp_reprior import posterior as posterior_lib
 from tfp_reprior.benchmarks import timing
+from tfp_reprior.densities import posterior as posterior_lib
 from tfp_reprior.figures import recipes
-from tfp_reprior.mcmc import samplers
 from tfp_reprior.plots import drawing
+from tfp_reprior.sampling import samplers
 
 _STYLES = {
   'uncalibrated_standard': drawing.STANDARD,

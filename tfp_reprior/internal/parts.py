@@ -8,6 +8,14 @@ each with the same leading chain dimensions. Stacked, the readout is one matrix
 import tensorflow as tf
 
 _NUM_SLABS = 8
+# Elements from which on a single pass over memory is worth a compilation.
+_LARGE = 2**17
+
+
+def are_large(tensors):
+  """Whether a structure of tensors is known to hold so many numbers that updates are fused."""
+  sizes = [t.shape.num_elements() or 0 for t in tf.nest.flatten(tensors)]
+  return sum(sizes) >= _LARGE
 
 
 def is_list_like(state):

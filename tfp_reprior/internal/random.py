@@ -13,7 +13,7 @@ from typing import NamedTuple
 import tensorflow as tf
 import tensorflow_probability as tfp
 
-from tfp_reprior import compilation
+from tfp_reprior.internal import parts as parts_lib
 
 # Words of the generator, and how many of their bits become a uniform number: one less than the
 # significand holds, so that the midpoint of each cell is exact and never rounds to 0 or 1.
@@ -80,7 +80,7 @@ def sources_like(parts, seed):
   """
   seeds = split_seed(seed, n=len(parts))
   is_known = all(p.dtype == tf.float32 and p.shape.is_fully_defined() for p in parts)
-  if is_known and compilation.is_worth_fusing(parts):
+  if is_known and parts_lib.are_large(parts):
     return [Key(tf.bitcast(s, tf.uint32)) for s in seeds]
   bits = [random_bits(tf.shape(p), p.dtype, s) for p, s in zip(parts, seeds, strict=True)]
   for b, p in zip(bits, parts, strict=True):

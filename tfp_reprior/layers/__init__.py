@@ -8,3 +8,4 @@ from tfp_reprior.layers.ntk_self_attention import NTKSelfAttention
 from tfp_reprior.layers.scaled_sum import ScaledSum
 
 __all__ = ['NTKConv2D', 'NTKDense', 'NTKLayer', 'NTKPosition', 'NTKSelfAttention', 'ScaledSum']
+__dir__ = __all__.copy

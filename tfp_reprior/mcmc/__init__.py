@@ -1,12 +1,9 @@
-"""Transition kernels for `tfp.mcmc`, and samplers made of them."""
+"""Transition kernels for `tfp.mcmc`."""
 
 from tfp_reprior.mcmc.crank_nicolson import CrankNicolsonResults, PreconditionedCrankNicolson
 from tfp_reprior.mcmc.jittered import Jittered, JitteredResults, KernelSettings
 from tfp_reprior.mcmc.langevin_kernel import LangevinResults
 from tfp_reprior.mcmc.rotation_langevin import RotationLangevin, UncalibratedRotationLangevin
-from tfp_reprior.mcmc.samplers import Sampler, make_sampler
-from tfp_reprior.mcmc.split_chains import SplitChains
-from tfp_reprior.mcmc.split_data import SplitData
 from tfp_reprior.mcmc.underdamped_langevin import (
   UncalibratedUnderdampedLangevin,
   UnderdampedLangevin,
@@ -20,11 +17,8 @@ __all__ = [
   'LangevinResults',
   'PreconditionedCrankNicolson',
   'RotationLangevin',
-  'Sampler',
-  'SplitChains',
-  'SplitData',
   'UncalibratedRotationLangevin',
   'UncalibratedUnderdampedLangevin',
   'UnderdampedLangevin',
-  'make_sampler',
 ]
+__dir__ = __all__.copy

@@ -7,7 +7,7 @@ import tensorflow as tf
 from tfp_reprior import compilation
 from tfp_reprior.internal import checks, random
 from tfp_reprior.internal import parts as parts_lib
-from tfp_reprior.mcmc import langevin_kernel
+from tfp_reprior.mcmc import kernel as kernel_lib
 
 
 class CrankNicolsonResults(NamedTuple):
@@ -26,7 +26,7 @@ class CrankNicolsonResults(NamedTuple):
   is_accepted: tf.Tensor
 
 
-class PreconditionedCrankNicolson(langevin_kernel.Kernel):
+class PreconditionedCrankNicolson(kernel_lib.Kernel):
   """Metropolis-Hastings with proposals that rotate the state towards a new draw of the prior.
 
   ```none
@@ -63,28 +63,20 @@ class PreconditionedCrankNicolson(langevin_kernel.Kernel):
   algorithms to make them faster. Statistical Science, 2013.
   """
 
-  def __init__(self, log_likelihood_fn, step_size, name=None):
-    langevin_kernel.check_settings(log_likelihood_fn, step_size, damping=1.0)
+  is_calibrated = True
+
+  def __init__(self, log_likelihood_fn, step_size, name='preconditioned_crank_nicolson'):
+    kernel_lib.check_settings(log_likelihood_fn, step_size)
     for value in map(checks.static_value, parts_lib.to_list(step_size)):
       if value is not None and (value > 1.5708).any():
         raise ValueError(
           f'`step_size` is an angle of pi / 2 at most. Received: step_size={step_size}'
         )
-    super().__init__(
-      dict(
-        log_likelihood_fn=log_likelihood_fn,
-        step_size=step_size,
-        name=name or 'preconditioned_crank_nicolson',
-      )
-    )
+    super().__init__(dict(log_likelihood_fn=log_likelihood_fn, step_size=step_size, name=name))
 
   @property
   def log_likelihood_fn(self):
     return self._parameters['log_likelihood_fn']
-
-  @property
-  def is_calibrated(self):
-    return True
 
   def bootstrap_results(self, init_state):
     """Results from which the first step starts."""
@@ -93,7 +85,7 @@ class PreconditionedCrankNicolson(langevin_kernel.Kernel):
       log_likelihood = self.log_likelihood_fn(*parts)
       return CrankNicolsonResults(
         target_log_prob=log_likelihood,
-        step_size=langevin_kernel.convert(self.step_size, parts[0].dtype),
+        step_size=kernel_lib.convert(self.step_size, parts[0].dtype),
         log_accept_ratio=tf.zeros_like(log_likelihood),
         is_accepted=tf.ones_like(log_likelihood, tf.bool),
       )
@@ -105,10 +97,10 @@ class PreconditionedCrankNicolson(langevin_kernel.Kernel):
       parts = [tf.convert_to_tensor(p) for p in parts_lib.to_list(current_state)]
       noise_seed, accept_seed = random.split_seed(seed, n=2)
       sources = random.sources_like(parts, noise_seed)
-      proposal = _propose(parts, sources, langevin_kernel.per_part(results.step_size, parts))
+      proposal = _propose(parts, sources, kernel_lib.per_part(results.step_size, parts))
       log_likelihood = self.log_likelihood_fn(*proposal)
       log_accept_ratio = log_likelihood - results.target_log_prob
-      is_accepted = langevin_kernel.accept(log_accept_ratio, accept_seed)
+      is_accepted = kernel_lib.accept(log_accept_ratio, accept_seed)
       new_parts = parts_lib.select(is_accepted, proposal, parts)
       return parts_lib.like(current_state, new_parts), results._replace(
         target_log_prob=tf.where(is_accepted, log_likelihood, results.target_log_prob),

@@ -46,23 +46,6 @@ class Trajectory(NamedTuple):
   kicked_parts: list
 
 
-def value_and_gradients(log_prob_fn, state_parts, adds_prior=False):
-  """Evaluates `log_prob_fn(*state_parts)` and its gradients.
-
-  All of them must exist, unless there is a prior to add: then a part may have nothing else.
-  """
-  log_prob, grads = tfp.math.value_and_gradient(log_prob_fn, state_parts)
-  if adds_prior and any(grad is not None for grad in grads):
-    grads = [tf.zeros_like(p) if g is None else g for p, g in zip(state_parts, grads, strict=True)]
-  for i, grad in enumerate(grads):
-    if grad is None:
-      raise ValueError(
-        'The log-density must depend on every state part by differentiable operations. Received: '
-        f'a function without gradient for part {i} of shape {tuple(state_parts[i].shape)}'
-      )
-  return log_prob, list(grads)
-
-
 def forces(grads, pulled_parts):
   """What kicks the momentum: the gradients, and the pull `-state` of a prior N(0, I).
 
@@ -99,12 +82,14 @@ class Integrator:
     move: Function of a state part, its momentum and its step size; returns the first two moved.
     keeps_momentum: Whether moves do not change the momentum. Then the work of all kicks is the
       change of kinetic energy, and need not be summed after every kick.
-    adds_prior: Whether log_prob leaves out a prior N(0, I) that kicks have to add. Adding it there
-      takes no further pass over the state, as its value and gradient in log_prob would.
+    prior: What becomes of a prior N(0, I) that log_prob leaves out: `'none'`, there is none;
+      `'added'`, kicks add it, which takes no further pass over the state, as its value and gradient
+      in log_prob would; `'solved'`, moves are its exact flow.
   """
 
-  def __init__(self, move, keeps_momentum, adds_prior=False):
-    self.adds_prior = adds_prior
+  def __init__(self, move, keeps_momentum, prior='none'):
+    self._prior = prior
+    adds_prior = self.adds_prior
 
     def start(sources, momentum, damping, grads, state, step_sizes):
       """Refreshes the momentum, gives it the first half kick, and moves."""
@@ -158,6 +143,37 @@ class Integrator:
     self.proceed = compilation.fuse(proceed)
     self.finish = compilation.fuse(finish)
 
+  @property
+  def adds_prior(self):
+    """Whether kicks add the prior."""
+    return self._prior == 'added'
+
+  def value_and_gradients(self, log_prob_fn, state_parts):
+    """Evaluates `log_prob_fn(*state_parts)` and its gradients.
+
+    Returns:
+      log_prob: `[*chains]`.
+      grads: List of the gradients of the parts that move. These are all, unless moves solve the
+        prior: then parts at the end that log_prob does not depend on have nothing to be moved by.
+    """
+    log_prob, grads = tfp.math.value_and_gradient(log_prob_fn, state_parts)
+    grads = list(grads)
+    if self._prior == 'solved':
+      while grads and grads[-1] is None:
+        grads.pop()
+    elif self.adds_prior and any(grad is not None for grad in grads):
+      pairs = zip(grads, state_parts, strict=True)
+      grads = [tf.zeros_like(part) if grad is None else grad for grad, part in pairs]
+    missing = [i for i, grad in enumerate(grads) if grad is None]
+    if missing or not grads:
+      raise ValueError(
+        'The log-density must depend on every state part by differentiable operations; parts that '
+        'a likelihood does not depend on must come last. Received: a function without gradient for '
+        f'part {missing[0] if missing else 0} of {len(state_parts)}, of shape '
+        f'{tuple(state_parts[missing[0] if missing else 0].shape)}'
+      )
+    return log_prob, grads
+
   def forces(self, grads, state):
     """What kicks the momentum in a state, by the gradients of log_prob there."""
     return forces(grads, state if self.adds_prior else [])
@@ -171,7 +187,7 @@ class Integrator:
     grads,
     step_sizes,
     dampings,
-    num_steps,
+    num_integrator_steps,
     seed,
   ):
     """Refreshes the momentum and integrates.
@@ -184,7 +200,7 @@ class Integrator:
       grads: Its gradients.
       step_sizes: List of tensors that broadcast with the state parts.
       dampings: List of tensors that broadcast with the state parts, in [0, 1].
-      num_steps: Number of steps, one evaluation of the gradient each.
+      num_integrator_steps: Number of steps, one evaluation of the gradient each.
       seed: A seed of TFP.
 
     Returns:
@@ -195,17 +211,17 @@ class Integrator:
       sources, momentum_parts, dampings, grads, state_parts, step_sizes
     )
     momentum = momentum or kicked
-    new_log_prob, new_grads = value_and_gradients(log_prob_fn, state, self.adds_prior)
+    new_log_prob, new_grads = self.value_and_gradients(log_prob_fn, state)
     work = tf.zeros_like(log_prob)
 
     def step(i, state, momentum, _, new_grads, work):
       state, momentum, works = self.proceed(state, momentum, new_grads, step_sizes, log_prob)
-      new_log_prob, new_grads = value_and_gradients(log_prob_fn, state, self.adds_prior)
+      new_log_prob, new_grads = self.value_and_gradients(log_prob_fn, state)
       return i + 1, state, momentum, new_log_prob, new_grads, _add(works, work)
 
-    if tf.get_static_value(num_steps) != 1:
+    if tf.get_static_value(num_integrator_steps) != 1:
       _, state, momentum, new_log_prob, new_grads, work = tf.while_loop(
-        lambda i, *_: i < num_steps,
+        lambda i, *_: i < num_integrator_steps,
         step,
         (tf.constant(1), state, momentum, new_log_prob, new_grads, work),
       )
@@ -227,5 +243,5 @@ def _add(works, total):
 
 
 leapfrog = Integrator(drift, keeps_momentum=True)
-leapfrog_with_prior = Integrator(drift, keeps_momentum=True, adds_prior=True)
-rotation = Integrator(rotate, keeps_momentum=False)
+leapfrog_with_prior = Integrator(drift, keeps_momentum=True, prior='added')
+rotation = Integrator(rotate, keeps_momentum=False, prior='solved')

@@ -1,15 +1,14 @@
 """The frame of our Langevin kernels: refresh the momentum, integrate, accept or reject."""
 
-import abc
 from typing import Any, NamedTuple
 
 import tensorflow as tf
-import tensorflow_probability as tfp
 
 from tfp_reprior import compilation
-from tfp_reprior.internal import checks, random
 from tfp_reprior.internal import parts as parts_lib
+from tfp_reprior.internal import random
 from tfp_reprior.mcmc import integrators
+from tfp_reprior.mcmc import kernel as kernel_lib
 
 
 class LangevinResults(NamedTuple):
@@ -35,31 +34,7 @@ class LangevinResults(NamedTuple):
   is_accepted: tf.Tensor
 
 
-class Kernel(tfp.mcmc.TransitionKernel):
-  """A kernel that keeps the arguments of its constructor.
-
-  Args:
-    parameters: Dict of the arguments of the subclass, with `step_size` and `name`.
-  """
-
-  def __init__(self, parameters):
-    self._parameters = parameters
-
-  @property
-  def parameters(self):
-    """The arguments of the constructor, by name."""
-    return self._parameters
-
-  @property
-  def step_size(self):
-    return self._parameters['step_size']
-
-  @property
-  def name(self):
-    return self._parameters['name']
-
-
-class LangevinKernel(Kernel):
+class LangevinKernel(kernel_lib.Kernel):
   """Partial refreshment, an integrator, and accept / reject with a flip of the momentum.
 
   ```none
@@ -77,42 +52,39 @@ class LangevinKernel(Kernel):
   Args:
     log_prob_fn: Callable, takes the state parts, returns `[*chains]`; its gradient drives the
       momentum.
-    parameters: Dict of the arguments of the subclass, with `step_size`, `damping` and `name`.
+    integrator: An `integrators.Integrator`.
+    parameters: Dict of the arguments of the subclass, with `step_size`, `damping`,
+      `num_integrator_steps` and `name`.
   """
 
-  def __init__(self, log_prob_fn, parameters):
-    check_settings(log_prob_fn, parameters['step_size'], parameters['damping'])
+  def __init__(self, log_prob_fn, integrator, parameters):
+    names = ('step_size', 'damping', 'num_integrator_steps')
+    kernel_lib.check_settings(log_prob_fn, *(parameters[name] for name in names))
     super().__init__(parameters)
     self._log_prob_fn = log_prob_fn
-
-  @property
-  @abc.abstractmethod
-  def _integrator(self):
-    """The `Integrator`."""
-
-  @property
-  @abc.abstractmethod
-  def _num_steps(self):
-    """The number of its steps, one evaluation of the gradient each."""
+    self._integrator = integrator
 
   @property
   def damping(self):
     return self._parameters['damping']
 
+  @property
+  def num_integrator_steps(self):
+    return self._parameters['num_integrator_steps']
+
   def bootstrap_results(self, init_state):
     """Results from which the first step starts. No momentum is drawn yet: there is no seed."""
     with tf.name_scope(f'{self.name}.bootstrap_results'):
-      state_parts = [tf.convert_to_tensor(p) for p in parts_lib.to_list(init_state)]
-      log_prob, grads = integrators.value_and_gradients(
-        self._log_prob_fn, state_parts, self._integrator.adds_prior
-      )
-      dtype = state_parts[0].dtype
+      parts = [tf.convert_to_tensor(p) for p in parts_lib.to_list(init_state)]
+      log_prob, grads = self._integrator.value_and_gradients(self._log_prob_fn, parts)
+      momentum = [tf.zeros_like(p) for p in parts[: len(grads)]]
+      dtype = parts[0].dtype
       return LangevinResults(
-        momentum=parts_lib.like(init_state, [tf.zeros_like(p) for p in state_parts]),
+        momentum=parts_lib.like(init_state, momentum),
         target_log_prob=log_prob,
         grads_target_log_prob=grads,
-        step_size=convert(self.step_size, dtype),
-        damping=tf.nest.map_structure(tf.ones_like, convert(self.damping, dtype)),
+        step_size=kernel_lib.convert(self.step_size, dtype),
+        damping=tf.nest.map_structure(tf.ones_like, kernel_lib.convert(self.damping, dtype)),
         log_accept_ratio=tf.zeros_like(log_prob),
         is_accepted=tf.ones_like(log_prob, tf.bool),
       )
@@ -121,71 +93,46 @@ class LangevinKernel(Kernel):
     """Takes one step; see `tfp.mcmc.TransitionKernel.one_step`."""
     with tf.name_scope(f'{self.name}.one_step'):
       results = previous_kernel_results
-      noise_seed, accept_seed = random.split_seed(seed, n=2)
-      state_parts = [tf.convert_to_tensor(p) for p in parts_lib.to_list(current_state)]
-      step_sizes = per_part(results.step_size, state_parts)
+      noise_seed, accept_seed, fresh_seed = random.split_seed(seed, n=3)
+      parts = [tf.convert_to_tensor(p) for p in parts_lib.to_list(current_state)]
+      num_moving = len(results.grads_target_log_prob)
+      moving, others = parts[:num_moving], parts[num_moving:]
+      step_sizes = kernel_lib.per_part(results.step_size, moving)
       end = self._integrator(
-        self._log_prob_fn,
-        state_parts,
+        lambda *moving: self._log_prob_fn(*moving, *others),
+        moving,
         parts_lib.to_list(results.momentum),
         results.target_log_prob,
         results.grads_target_log_prob,
         step_sizes,
-        per_part(results.damping, state_parts),
-        self._num_steps,
+        kernel_lib.per_part(results.damping, moving),
+        self.num_integrator_steps,
         noise_seed,
       )
       new = (end.state_parts, end.momentum_parts, end.log_prob, end.grads)
       if self.is_calibrated:
-        is_accepted = accept(end.log_accept_ratio, accept_seed)
+        is_accepted = kernel_lib.accept(end.log_accept_ratio, accept_seed)
         old = (
-          state_parts,
+          moving,
           results.target_log_prob,
           results.grads_target_log_prob,
-          state_parts if self._integrator.adds_prior else [],
+          moving if self._integrator.adds_prior else [],
         )
         new = choose(is_accepted, new, old, end.kicked_parts, step_sizes)
       else:
         is_accepted = tf.ones_like(end.log_accept_ratio, tf.bool)
-      state_parts, momentum_parts, log_prob, grads = new
-      return parts_lib.like(current_state, state_parts), LangevinResults(
-        momentum=parts_lib.like(current_state, momentum_parts),
+      moving, momentum, log_prob, grads = new
+      if others:  # exactly N(0, I), and independent of the rest
+        others = random.normal_parts([tf.shape(p) for p in others], others[0].dtype, fresh_seed)
+      return parts_lib.like(current_state, [*moving, *others]), LangevinResults(
+        momentum=parts_lib.like(current_state, momentum),
         target_log_prob=log_prob,
         grads_target_log_prob=grads,
         step_size=results.step_size,
-        damping=convert(self.damping, state_parts[0].dtype),
+        damping=kernel_lib.convert(self.damping, moving[0].dtype),
         log_accept_ratio=end.log_accept_ratio,
         is_accepted=is_accepted,
       )
-
-
-def check_settings(log_prob_fn, step_size, damping):
-  """Refuses arguments that no Langevin kernel can have."""
-  if not callable(log_prob_fn):
-    raise TypeError(f'The log-density must be callable. Received: {type(log_prob_fn).__name__}')
-  for value in parts_lib.to_list(step_size):
-    checks.positive('step_size', value)
-  for value in parts_lib.to_list(damping):
-    checks.unit_interval('damping', value)
-
-
-def per_part(value, parts):
-  """A scalar setting, or a list with one for each part, as a list of tensors."""
-  values = parts_lib.to_list(value)
-  if len(values) not in (1, len(parts)):
-    raise ValueError(
-      f'A list of step sizes or dampings must have an entry for each of the {len(parts)} state '
-      f'parts. Received: {len(values)} entries'
-    )
-  values = values * len(parts) if len(values) == 1 else values
-  return [tf.cast(v, p.dtype) for v, p in zip(values, parts, strict=True)]
-
-
-def accept(log_accept_ratio, seed):
-  """Whether each chain accepts, `[*chains]`. A proposal of unknown energy (NaN) is rejected."""
-  dtype = log_accept_ratio.dtype
-  u = random.bits_to_uniform(random.random_bits(tf.shape(log_accept_ratio), dtype, seed), dtype)
-  return tf.math.log(u) < log_accept_ratio  # false for NaN
 
 
 def choose(is_accepted, new, old, kicked_parts, step_sizes):
@@ -228,8 +175,3 @@ def _mix(is_accepted, new, old, kicked_parts, step_sizes):
     tf.where(is_accepted, log_prob, old_log_prob),
     parts_lib.select(is_accepted, grads, old_grads),
   )
-
-
-def convert(setting, dtype):
-  """A setting, or a list of them, as tensors."""
-  return tf.nest.map_structure(lambda v: tf.convert_to_tensor(v, dtype), setting)

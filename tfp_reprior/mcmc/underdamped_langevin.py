@@ -1,32 +1,40 @@
 """Underdamped Langevin dynamics by leapfrog."""
 
-from tfp_reprior.internal import checks
 from tfp_reprior.mcmc import integrators, langevin_kernel
 
 
-class _UnderdampedLangevin(langevin_kernel.LangevinKernel):
-  """What the two kernels share: everything but accept / reject."""
+class UncalibratedUnderdampedLangevin(langevin_kernel.LangevinKernel):
+  """Underdamped Langevin dynamics that accepts every proposal, as in Hron et al. (2022).
+
+  The stationary distribution has an error that vanishes with the step size. `log_accept_ratio`
+  of the results is what `UnderdampedLangevin` would decide by; the paper keeps the mean of
+  `min(1, exp(log_accept_ratio))` above 0.98.
+
+  Arguments and results are those of `UnderdampedLangevin`. Do not wrap
+  `tfp.mcmc.MetropolisHastings` around it: use `UnderdampedLangevin`.
+  """
+
+  is_calibrated = False
 
   def __init__(
     self,
     target_log_prob_fn,
     step_size,
     damping,
-    num_leapfrog_steps=1,
+    num_integrator_steps=1,
     leaves_prior_out=False,
-    name=None,
+    name='underdamped_langevin',
   ):
-    if isinstance(num_leapfrog_steps, (int, float)):
-      checks.positive_integer('num_leapfrog_steps', num_leapfrog_steps)
     super().__init__(
       target_log_prob_fn,
+      integrators.leapfrog_with_prior if leaves_prior_out else integrators.leapfrog,
       dict(
         target_log_prob_fn=target_log_prob_fn,
         step_size=step_size,
         damping=damping,
-        num_leapfrog_steps=num_leapfrog_steps,
+        num_integrator_steps=num_integrator_steps,
         leaves_prior_out=leaves_prior_out,
-        name=name or 'underdamped_langevin',
+        name=name,
       ),
     )
 
@@ -34,27 +42,13 @@ class _UnderdampedLangevin(langevin_kernel.LangevinKernel):
   def target_log_prob_fn(self):
     return self._parameters['target_log_prob_fn']
 
-  @property
-  def num_leapfrog_steps(self):
-    return self._parameters['num_leapfrog_steps']
 
-  @property
-  def _integrator(self):
-    if self._parameters['leaves_prior_out']:
-      return integrators.leapfrog_with_prior
-    return integrators.leapfrog
-
-  @property
-  def _num_steps(self):
-    return self.num_leapfrog_steps
-
-
-class UnderdampedLangevin(_UnderdampedLangevin):
+class UnderdampedLangevin(UncalibratedUnderdampedLangevin):
   """Underdamped Langevin dynamics with accept / reject.
 
   ```none
   momentum <- sqrt(1 - damping) * momentum + sqrt(damping) * N(0, I)
-  proposal <- num_leapfrog_steps of leapfrog from (state, momentum)
+  proposal <- num_integrator_steps of leapfrog from (state, momentum)
   accept with probability min(1, exp(H(state, momentum) - H(proposal))), else turn the momentum
   ```
 
@@ -71,7 +65,7 @@ class UnderdampedLangevin(_UnderdampedLangevin):
       the state parts.
     damping: Float in [0, 1], the part of the momentum's variance that each step replaces; a
       tensor or list as for `step_size`.
-    num_leapfrog_steps: Positive integer, gradients a step.
+    num_integrator_steps: Positive integer, gradients a step.
     leaves_prior_out: Whether `target_log_prob_fn` is a log-density with respect to N(0, I), as the
       `log_likelihood_fn` of a posterior, and the kernel has to add the prior. It does so in
       updates that it makes anyway, which saves passes over the state. Not for
@@ -96,22 +90,4 @@ class UnderdampedLangevin(_UnderdampedLangevin):
   A. Horowitz. A generalized guided Monte Carlo algorithm. Physics Letters B, 1991.
   """
 
-  @property
-  def is_calibrated(self):
-    return True
-
-
-class UncalibratedUnderdampedLangevin(_UnderdampedLangevin):
-  """Underdamped Langevin dynamics that accepts every proposal, as in Hron et al. (2022).
-
-  The stationary distribution has an error that vanishes with the step size. `log_accept_ratio`
-  of the results is what `UnderdampedLangevin` would decide by; the paper keeps the mean of
-  `min(1, exp(log_accept_ratio))` above 0.98.
-
-  Arguments and results are those of `UnderdampedLangevin`. Do not wrap
-  `tfp.mcmc.MetropolisHastings` around it: use `UnderdampedLangevin`.
-  """
-
-  @property
-  def is_calibrated(self):
-    return False
+  is_calibrated = True

@@ -7,3 +7,4 @@ from tfp_reprior.models.readout_split import ReadoutSplit
 from tfp_reprior.models.wide_resnet import wide_resnet
 
 __all__ = ['ReadoutSplit', 'attention', 'cnn', 'fcn', 'wide_resnet']
+__dir__ = __all__.copy

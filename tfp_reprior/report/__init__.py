@@ -3,3 +3,4 @@
 from tfp_reprior.report.page import write_report
 
 __all__ = ['write_report']
+__dir__ = __all__.copy

@@ -8,6 +8,7 @@ from tfp_reprior.sampling.class_prediction import (
 from tfp_reprior.sampling.prediction import Prediction
 from tfp_reprior.sampling.result import Result, load_result
 from tfp_reprior.sampling.runs import sample_posterior, warm_up
+from tfp_reprior.sampling.samplers import Sampler, make_sampler
 from tfp_reprior.sampling.settings import Settings
 from tfp_reprior.sampling.warmup import Block, Warmup, WarmupError
 
@@ -18,10 +19,13 @@ __all__ = [
   'ClassPrediction',
   'Prediction',
   'Result',
+  'Sampler',
   'Settings',
   'Warmup',
   'WarmupError',
   'load_result',
+  'make_sampler',
   'sample_posterior',
   'warm_up',
 ]
+__dir__ = __all__.copy

@@ -11,8 +11,16 @@ import numpy as np
 
 from tfp_reprior.internal import checks, files, random
 from tfp_reprior.internal import workers as workers_lib
-from tfp_reprior.mcmc import jittered, runner, samplers
-from tfp_reprior.sampling import checkpoints, identity, moments, observations, phases
+from tfp_reprior.mcmc import jittered
+from tfp_reprior.sampling import (
+  checkpoints,
+  identity,
+  moments,
+  observations,
+  phases,
+  runner,
+  samplers,
+)
 from tfp_reprior.sampling import draws as draws_lib
 from tfp_reprior.sampling import planner as planner_lib
 from tfp_reprior.sampling import position as position_lib
@@ -71,6 +79,13 @@ class Driver:
     self._sampler = samplers.make_sampler(
       posterior, settings.sampler, settings.over_dispersion, regularizer, strategy
     )
+    if not self._sampler.has_damping:
+      for name in ('damping', 'num_integrator_steps'):
+        if getattr(settings, name) is not None:
+          raise ValueError(
+            f'The sampler {self._sampler.name!r} has no momentum: leave `{name}` out. Received: '
+            f'{name}={getattr(settings, name)}'
+          )
     names = ('warm-up', 'start', 'sampling', 'projections')
     self._seeds = dict(zip(names, random.split_seed(settings.seed, n=len(names)), strict=True))
     self._keep_every = self._choose_keep_every()
@@ -338,7 +353,7 @@ class Driver:
       'thinning': steps_per_draw,
       'num_warmup_steps': 0 if warmup is None else warmup.num_gradients,
       'num_burnin_steps': self._budgets['burn-in'],
-      'acceptance_bounds': list(warmup_lib.BOUNDS[warmup_lib.kind_of(self._sampler)]),
+      'acceptance_bounds': list(warmup_lib.BOUNDS[self._sampler.kind]),
       **identity.facts(self._posterior),
     }
     summary = position.carry.summary

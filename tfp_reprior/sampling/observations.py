@@ -6,10 +6,8 @@ import numpy as np
 import tensorflow as tf
 
 from tfp_reprior import diagnostics
-from tfp_reprior.bijectors import collapsed_posterior
 from tfp_reprior.internal import parts as parts_lib
-from tfp_reprior.mcmc import runner
-from tfp_reprior.sampling import moments
+from tfp_reprior.sampling import moments, runner
 
 
 class Summary(NamedTuple):
@@ -32,7 +30,7 @@ class Observer:
   """Records draws of a sampler.
 
   Args:
-    sampler: A `tfp_reprior.mcmc.Sampler`.
+    sampler: A `tfp_reprior.sampling.Sampler`.
     x_test: Inputs `[m, ...]`, or None.
     num_projections: Positive integer.
     seed: A seed of TFP, of the projections.
@@ -54,11 +52,6 @@ class Observer:
     self._project_hidden = project(shapes[:num_hidden]) if num_hidden else None
     if x_test is not None:
       self._project_f = project([(x_test.shape[0], self._split.num_outputs)])
-    self._collapsed = sampler.collapsed  # the same, so that the data are on the devices once
-    if self._collapsed is None and sampler.posterior.likelihood.is_conjugate:
-      self._collapsed = collapsed_posterior.CollapsedPosterior(
-        sampler.posterior, strategy=sampler.strategy
-      )
 
   def empty(self, num_chains):
     """The `Summary` of no draws."""
@@ -82,8 +75,8 @@ class Observer:
     return trace, summary
 
   def draw(self, state, results, summary):
-    """Traces a draw, and counts it in."""
-    theta = self._sampler.theta_fn(state)
+    """Traces a draw, and counts it in: one pass of the training data, and one of the test data."""
+    theta, conditional = self._sampler.draw_fn(state)
     trace = {
       **self._kernel_trace(state, results),
       **self._weights_trace(theta),
@@ -94,14 +87,14 @@ class Observer:
       trace['noise_scale'] = noise_scale[..., tf.newaxis]
     summary = summary._replace(theta=moments.update(summary.theta, theta))
     if self._x_test is not None:
-      f = self._split.apply(theta, self._x_test)
-      trace['f'] = self._project_f(f)
-      if self._collapsed is not None:
-        hidden = theta[: self._split.num_hidden]
-        mean, variance = self._collapsed.predict(hidden, self._x_test)
+      if conditional is not None:
+        readout = theta[self._split.num_hidden :]
+        mean, variance, f = conditional.predict(self._x_test, readout)
       else:
+        f = self._split.apply(theta, self._x_test)
         mean = self._sampler.posterior.likelihood.mean(f)
         variance = tf.zeros_like(mean)
+      trace['f'] = self._project_f(f)
       summary = summary._replace(
         f_mean=moments.update(summary.f_mean, mean),
         f_variance=moments.update(summary.f_variance, variance),

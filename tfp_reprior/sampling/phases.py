@@ -68,7 +68,7 @@ class Phases:
 
     Args:
       phase: Its name.
-      phase_runner: A `tfp_reprior.mcmc.runner.Runner`.
+      phase_runner: A `tfp_reprior.sampling.runner.Runner`.
       total: Positive integer.
       position: The `Position`, which is changed.
       interrupt: The `Interrupts`.

@@ -41,7 +41,7 @@ class Planner:
   by deciding again on the same traces.
 
   Args:
-    sampler: A `tfp_reprior.mcmc.Sampler`.
+    sampler: A `tfp_reprior.sampling.Sampler`.
     num_gradients: The budget, gradients of each chain.
     run_block: Function of a stage, `KernelSettings` of numbers, and a number of transitions; runs
       them from where the chains are, and returns the trace, a dict of arrays `[s, c, ...]`, and the
@@ -56,7 +56,7 @@ class Planner:
   ):
     self._sampler = sampler
     self._thinning = thinning
-    self._kind = warmup.kind_of(sampler)
+    self._kind = sampler.kind
     self._budget = num_gradients
     self._run_block = run_block
     self._damping = damping

@@ -14,7 +14,7 @@ class Position:
     dtype: Of its parts.
 
   Attributes:
-    carry: The `tfp_reprior.mcmc.runner.Carry`, which begins with the state; None before `begin`.
+    carry: The `runner.Carry`, which begins with the state; None before `begin`.
     phase: The phase that the carry is of.
     num_done: Dict of the draws made in each phase.
     traces: Dict of the pieces of the trace of each phase.

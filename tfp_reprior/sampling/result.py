@@ -12,8 +12,8 @@ import numpy as np
 import tensorflow as tf
 
 from tfp_reprior import diagnostics, likelihoods
-from tfp_reprior import posterior as posterior_lib
-from tfp_reprior.bijectors import collapsed_posterior
+from tfp_reprior.densities import collapsed_posterior
+from tfp_reprior.densities import posterior as posterior_lib
 from tfp_reprior.diagnostics import verdict as verdict_lib
 from tfp_reprior.internal import files
 from tfp_reprior.models import readout_split

@@ -1,33 +1,55 @@
 """A whole run in one call."""
 
-import dataclasses
+import contextlib
+import functools
+import inspect
 import warnings
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
 
 from tfp_reprior import compilation, diagnostics, likelihoods
-from tfp_reprior import posterior as posterior_lib
+from tfp_reprior.densities import posterior as posterior_lib
 from tfp_reprior.internal import distribution
 from tfp_reprior.internal import workers as workers_lib
 from tfp_reprior.sampling import driver as driver_lib
+from tfp_reprior.sampling import result as result_lib
 from tfp_reprior.sampling import settings as settings_lib
+from tfp_reprior.sampling import warmup as warmup_lib
+
+_Arguments = ParamSpec('_Arguments')
+_Returned = TypeVar('_Returned')
 
 
 def sample_posterior(
-  model,
-  x,
-  y,
-  noise_scale=0.1,
-  likelihood=None,
+  model: Any,
+  x: Any = None,
+  y: Any = None,
+  noise_scale: Any = None,
+  likelihood: likelihoods.Likelihood | None = None,
   *,
-  x_test=None,
-  y_test=None,
-  run_dir=None,
-  resume=True,
-  checkpoint_seconds=60.0,
-  progress=True,
-  strategy=None,
-  chunk_size=None,
-  **settings,
-):
+  x_test: Any = None,
+  y_test: Any = None,
+  num_chains: int = 4,
+  num_results: int = 1000,
+  num_warmup_steps: int | None = None,
+  num_burnin_steps: int | None = None,
+  thinning: int = 10,
+  sampler: str = 'auto',
+  regularizer: float | str | None = None,
+  step_size: float | None = None,
+  damping: float | None = None,
+  num_integrator_steps: int | None = None,
+  num_projections: int = 100,
+  num_kept_draws: int | None = None,
+  over_dispersion: float = 1.0,
+  seed: int = 0,
+  run_dir: Any = None,
+  resume: bool = True,
+  checkpoint_seconds: float = 60.0,
+  progress: bool = True,
+  strategy: Any = None,
+  chunk_size: int | None = None,
+) -> result_lib.Result:
   """Samples the posterior of a network's weights, from data and a Keras model to predictions.
 
   Warms up, which finds step size, length and damping on the chains themselves, and samples, with a
@@ -42,16 +64,39 @@ def sample_posterior(
 
   Args:
     model: A `keras.Model` that ends in a linear readout, a `tfp_reprior.models.ReadoutSplit`, or a
-      `tfp_reprior.Posterior`, with `x` and `y` None.
+      `tfp_reprior.Posterior`, which has data, likelihood and chunks of its own.
     x: Inputs `[n, ...]`.
     y: Targets: `[n, k]` with Gaussian noise, labels `[n]` for `Categorical`, zeros and ones
       `[n, k]` for `Bernoulli`.
-    noise_scale: Positive float, the standard deviation of Gaussian noise, or one for each output;
-      or its prior, such as `tfp.distributions.LogNormal(-2.0, 1.0)`, to sample it as well.
+    noise_scale: Positive float, the standard deviation of Gaussian noise, by default 0.1, or one
+      for each output; or its prior, such as `tfp.distributions.LogNormal(-2.0, 1.0)`, to sample it
+      as well.
     likelihood: A `Gaussian`, `Categorical` or `Bernoulli` of `tfp_reprior.likelihoods`, instead of
       `noise_scale`.
     x_test: Inputs `[m, ...]` whose outputs are followed while sampling.
     y_test: Their targets, for test figures.
+    num_chains: Positive integer, chains that run side by side.
+    num_results: Positive integer, draws of each chain.
+    num_warmup_steps: Positive integer, steps of each chain for warm-up, one gradient each; by
+      default 700, and a fifth of those of the run.
+    num_burnin_steps: Integer, steps between warm-up and the first draw, with everything settled,
+      rounded up to whole transitions; by default none, and a fifth of those of the run if a
+      `step_size` is given.
+    thinning: Positive integer, steps for each draw, rounded to whole transitions, at least one.
+    sampler: A name of `tfp_reprior.make_sampler`.
+    regularizer: As of `tfp_reprior.make_sampler`, by default `'noise'`; or `'tuned'`, the fastest
+      of several.
+    step_size: Positive float. By default warm-up finds it; if it is given, there is no warm-up.
+    damping: Float in [0, 1], the part of the momentum's variance that a transition replaces. By
+      default warm-up finds it; with a `step_size` it is
+      `1 - exp(-2 * step_size * num_integrator_steps)`.
+    num_integrator_steps: Positive integer, mean steps of a transition. By default warm-up finds
+      it; with a `step_size` it is 1.
+    num_projections: Positive integer, random projections of weights and of test outputs to follow.
+    num_kept_draws: Integer, draws of each chain whose weights are kept, spread evenly; by default
+      at most 100, and as many as fit 256 MiB of memory, or 1 GiB of `run_dir`.
+    over_dispersion: Positive float, the spread of the starts, relative to N(0, I).
+    seed: Integer, of everything random.
     run_dir: Folder for checkpoints, kept draws, TensorBoard events and the result.
     resume: Whether to go on with what `run_dir` holds; otherwise it must not hold a run.
     checkpoint_seconds: Positive float, the time between checkpoints.
@@ -64,33 +109,6 @@ def sample_posterior(
       steps is on the cores, and only data are split.
     chunk_size: Positive integer, the number of inputs that go through the network at once, for
       bounded memory; by default all.
-    **settings: Of these:
-
-      | name | default | |
-      | --- | --- | --- |
-      | `num_chains` | 4 | chains, side by side |
-      | `num_results` | 1000 | draws of each chain |
-      | `thinning` | 10 | steps for each draw, one gradient each (1) |
-      | `num_warmup_steps` | 700, and a fifth of all | steps of a chain for warm-up |
-      | `num_burnin_steps` | 0 (3) | steps before the first draw, with everything settled (1) |
-      | `sampler` | `'auto'` | a name of `tfp_reprior.mcmc.make_sampler` |
-      | `regularizer` | `'noise'` | as of `tfp_reprior.mcmc.make_sampler`, or `'tuned'` |
-      | `step_size` | found | if given, there is no warm-up |
-      | `damping` | found | part of the momentum's variance that a transition replaces (4) |
-      | `num_integrator_steps` | found | mean steps of a transition; 1 if a step size is given |
-      | `num_projections` | 100 | random projections of weights and test outputs |
-      | `num_kept_draws` | at most 100 | draws of each chain to keep, spread evenly (2) |
-      | `over_dispersion` | 1.0 | spread of the starts, relative to N(0, I) |
-      | `seed` | 0 | integer, of everything random |
-
-      (1) Rounded to whole transitions, of `num_integrator_steps` each, at least one.
-
-      (2) By default as many as fit 256 MiB of memory, or 1 GiB of `run_dir`.
-
-      (3) A fifth of all if a step size is given.
-
-      (4) By default `1 - exp(-2 * step_size * num_integrator_steps)`.
-
   Returns:
     A `Result`.
 
@@ -109,45 +127,36 @@ def sample_posterior(
   prediction = result.predict(x)  # .mean, .stddev, .quantile(0.9), .sample(5)
   ```
   """
-  driver = _make_driver(
-    model,
-    x,
-    y,
-    noise_scale,
-    likelihood,
-    x_test,
-    y_test,
-    run_dir,
-    checkpoint_seconds,
-    progress,
-    strategy,
-    chunk_size,
-    settings,
-  )
-  with distribution.scope(strategy), compilation.full_precision():
-    result = driver.run(resume)
+  arguments = dict(locals())
+  with _running(strategy):
+    result = _make_driver(**arguments).run(resume)
   if result.verdict.level != 'good' and workers_lib.Workers(strategy).is_chief:
     warnings.warn(str(result.verdict), diagnostics.SamplingWarning, stacklevel=2)
   return result
 
 
-def warm_up(
-  model,
-  x,
-  y,
-  noise_scale=0.1,
-  likelihood=None,
-  *,
-  x_test=None,
-  y_test=None,
-  run_dir=None,
-  resume=True,
-  checkpoint_seconds=60.0,
-  progress=True,
-  strategy=None,
-  chunk_size=None,
-  **settings,
-):
+def _with_arguments_of(
+  model_fn: Callable[_Arguments, Any],
+) -> Callable[[Callable[..., _Returned]], Callable[_Arguments, _Returned]]:
+  """Gives a function of a dict of arguments the signature of another function."""
+  signature = inspect.signature(model_fn)
+
+  def decorate(fn: Callable[..., _Returned]) -> Callable[_Arguments, _Returned]:
+    @functools.wraps(fn)
+    def call(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Returned:
+      bound = signature.bind(*args, **kwargs)
+      bound.apply_defaults()
+      return fn(bound.arguments)
+
+    returned = inspect.signature(fn).return_annotation
+    call.__signature__ = signature.replace(return_annotation=returned)
+    return call
+
+  return decorate
+
+
+@_with_arguments_of(sample_posterior)
+def warm_up(arguments) -> warmup_lib.Warmup:
   """The warm-up of `sample_posterior`, and no more: what it finds, and where the chains end.
 
   All arguments are those of `sample_posterior`; called with the same ones and the same `run_dir`,
@@ -169,23 +178,17 @@ def warm_up(
   print(found.table())
   ```
   """
-  driver = _make_driver(
-    model,
-    x,
-    y,
-    noise_scale,
-    likelihood,
-    x_test,
-    y_test,
-    run_dir,
-    checkpoint_seconds,
-    progress,
-    strategy,
-    chunk_size,
-    settings,
-  )
+  with _running(arguments['strategy']):
+    return _make_driver(**arguments).warm_up(arguments['resume'])
+
+
+@contextlib.contextmanager
+def _running(strategy):
+  """A context to make a driver in, and to run it."""
+  if strategy is not None:
+    distribution.check_strategy(strategy)
   with distribution.scope(strategy), compilation.full_precision():
-    return driver.warm_up(resume)
+    yield
 
 
 def _make_driver(
@@ -194,27 +197,26 @@ def _make_driver(
   y,
   noise_scale,
   likelihood,
+  chunk_size,
   x_test,
   y_test,
   run_dir,
+  resume,
   checkpoint_seconds,
   progress,
   strategy,
-  chunk_size,
-  settings,
+  **settings,
 ):
-  if strategy is not None:
-    distribution.check_strategy(strategy)
-  unknown = set(settings) - {f.name for f in dataclasses.fields(settings_lib.Settings)}
-  if unknown:
-    raise TypeError(f'sample_posterior got unknown settings: {sorted(unknown)}')
+  del resume  # for the run
+  given = dict(x=x, y=y, noise_scale=noise_scale, likelihood=likelihood, chunk_size=chunk_size)
+  given = {name: value for name, value in given.items() if value is not None}
   posterior = model
   if not isinstance(model, posterior_lib.Posterior):
-    posterior = posterior_lib.Posterior(model, x, y, noise_scale, likelihood, chunk_size)
-  elif chunk_size is not None:
+    posterior = posterior_lib.Posterior(model, **given)
+  elif given:
     raise ValueError(
-      '`chunk_size` is for a model; a `Posterior` has its own. Received: '
-      f'chunk_size={chunk_size} with {posterior!r}'
+      f'A `Posterior` has its own {", ".join(f"`{name}`" for name in given)}: leave that out. '
+      f'Received: {", ".join(given)} beside {posterior!r}'
     )
   if not isinstance(posterior.likelihood, likelihoods.KINDS):
     raise ValueError(

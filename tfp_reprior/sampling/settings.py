@@ -4,6 +4,7 @@ import dataclasses
 import math
 
 from tfp_reprior.internal import checks
+from tfp_reprior.sampling import samplers
 
 _FEWEST_WARMUP_STEPS = 100
 
@@ -28,6 +29,7 @@ class Settings:
   seed: int = 0
 
   def __post_init__(self):
+    checks.one_of('sampler', self.sampler, samplers.NAMES)
     for name in ('num_chains', 'num_results', 'thinning', 'num_projections'):
       self._set(name, checks.positive_integer(name, getattr(self, name)))
     for name in ('num_burnin_steps', 'num_kept_draws'):
@@ -42,6 +44,11 @@ class Settings:
     if self.damping is not None:
       self._set('damping', float(checks.unit_interval('damping', self.damping)))
     self._check_warmup()
+    if self.sampler.endswith('standard') and self.regularizer not in (None, math.inf):
+      raise ValueError(
+        f'The sampler {self.sampler!r} has no map to regularize: leave `regularizer` out, or give '
+        f'infinity. Received: regularizer={self.regularizer!r}'
+      )
     if self.regularizer is None:
       self._set('regularizer', 'noise')  # one name for what is the same run
     elif self.regularizer == 'tuned':
@@ -56,10 +63,6 @@ class Settings:
       raise ValueError(
         "`regularizer='tuned'` finds a step size for each of several regularizers: leave "
         f'`step_size` out. Received: step_size={self.step_size}'
-      )
-    if self.sampler.endswith('standard'):
-      raise ValueError(
-        f"`regularizer='tuned'` is for samplers with a map. Received: sampler={self.sampler!r}"
       )
 
   def _check_warmup(self):

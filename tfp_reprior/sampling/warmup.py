@@ -122,13 +122,6 @@ class Warmup(NamedTuple):
     )
 
 
-def kind_of(sampler):
-  """By what a sampler is tuned: a key of `BOUNDS`."""
-  if not sampler.is_calibrated:
-    return 'uncalibrated'
-  return 'corrected' if sampler.has_damping else 'random walk'
-
-
 def default_damping(step_size, num_integrator_steps, friction=1.0):
   """The refreshment of a transition that goes with its length, by default for a friction of one.
 
@@ -145,7 +138,7 @@ def adaptive_kernel(sampler):
   A kernel without accept / reject leaves the range of floating point numbers where its steps are
   too long, and never comes back. So its step size is found with the corrected one.
   """
-  kind = kind_of(sampler)
+  kind = sampler.kind
   harmonic = tfp.math.reduce_log_harmonic_mean_exp
   least = math.log(_LEAST_ACCEPTANCE) if kind == 'corrected' else _NO_ACCEPTANCE
 
@@ -188,7 +181,7 @@ def sampling_kernel(sampler, chosen):
   """The kernel of a sampler as runs use it.
 
   Args:
-    sampler: A `tfp_reprior.mcmc.Sampler`.
+    sampler: A `tfp_reprior.sampling.Sampler`.
     chosen: Dict of `step_size`, `damping` and `num_integrator_steps`.
   """
 

@@ -23,3 +23,4 @@ __all__ = [
   'nngp_posterior',
   'stable_step_size',
 ]
+__dir__ = __all__.copy

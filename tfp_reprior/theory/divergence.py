@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from tfp_reprior.bijectors import collapsed_posterior, composed_posterior
+from tfp_reprior.densities import collapsed_posterior, composed_posterior
 from tfp_reprior.internal import checks
 from tfp_reprior.theory import prior_draws
 

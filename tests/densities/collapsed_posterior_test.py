@@ -94,8 +94,8 @@ def test_chunks_equal_the_whole(chunk_size, chains, jit_compile):
   for grad, expected_grad in zip(grads, expected_grads, strict=True):
     np.testing.assert_allclose(grad, expected_grad, atol=1e-10)
   for part, expected_part in zip(
-    chunked.readout_mean(hidden),
-    tfr.CollapsedPosterior(posterior).readout_mean(hidden),
+    chunked.given(hidden).mean(),
+    tfr.CollapsedPosterior(posterior).given(hidden).mean(),
     strict=True,
   ):
     np.testing.assert_allclose(part, expected_part, atol=1e-10)
@@ -153,7 +153,7 @@ def test_predictions_average_out_the_readout(space):
   np.testing.assert_allclose(mean, psi_new @ mu, atol=1e-10)
   expected = np.diag(psi_new @ sigma @ psi_new.T)
   np.testing.assert_allclose(variance, np.stack([expected, expected], axis=1), atol=1e-10)
-  readout = collapsed.readout_mean(hidden)
+  readout = collapsed.given(hidden).mean()
   np.testing.assert_allclose(np.concatenate([readout[0], readout[1][None]]), mu, atol=1e-10)
 
 

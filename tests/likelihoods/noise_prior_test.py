@@ -10,7 +10,7 @@ import tensorflow as tf
 import tensorflow_probability as tfp
 
 import tfp_reprior as tfr
-from tfp_reprior import noise_prior
+from tfp_reprior.likelihoods import noise_prior
 
 tfd = tfp.distributions
 

@@ -8,13 +8,14 @@ import tensorflow_probability as tfp
 import toys
 
 import tfp_reprior as tfr
-from tfp_reprior.mcmc import noise_coordinate, samplers
+from tfp_reprior.densities import noise_coordinate
+from tfp_reprior.sampling import samplers
 
 
 @pytest.mark.parametrize('name', samplers.NAMES)
 def test_every_sampler_starts_steps_and_gives_weights(name):
   posterior = toys.tiny_posterior()
-  sampler = tfr.mcmc.make_sampler(posterior, name)
+  sampler = tfr.make_sampler(posterior, name)
   assert name in ('auto', sampler.name)
   kernel = sampler.kernel_fn(0.1, 0.2)
   is_calibrated = not sampler.name.startswith('uncalibrated')
@@ -28,7 +29,7 @@ def test_every_sampler_starts_steps_and_gives_weights(name):
 
 @pytest.mark.parametrize('name', samplers.NAMES)
 def test_kernels_of_warm_up_are_corrected_and_have_a_temperature(name):
-  sampler = tfr.mcmc.make_sampler(toys.tiny_posterior(), name)
+  sampler = tfr.make_sampler(toys.tiny_posterior(), name)
   state = sampler.start_fn(3, seed=1)
   cold = sampler.kernel_fn(0.1, 0.2, inverse_temperature=3.0, is_calibrated=True)
   assert cold.is_calibrated
@@ -41,19 +42,19 @@ def test_kernels_of_warm_up_are_corrected_and_have_a_temperature(name):
 def test_the_temperature_is_that_of_the_likelihood_and_not_of_the_map():
   # A power of the whole ratio to N(0, I) is no density: chains would run away.
   posterior = toys.tiny_posterior()
-  sampler = tfr.mcmc.make_sampler(posterior, regularizer=2.0)
+  sampler = tfr.make_sampler(posterior, regularizer=2.0)
   state = sampler.start_fn(3, seed=1)
   plain, cold = (
     sampler.kernel_fn(0.1, 0.2, inverse_temperature=b).bootstrap_results(state).target_log_prob
     for b in (None, 3.0)
   )
-  log_likelihood = posterior.log_likelihood(*sampler.theta_fn(state))
+  log_likelihood = posterior.log_likelihood_fn(*sampler.theta_fn(state))
   np.testing.assert_allclose(cold, plain + 2.0 * log_likelihood, rtol=1e-10)
 
 
 def test_the_temperature_does_not_change_the_prior_of_unknown_noise():
   posterior = toys.tiny_posterior(noise_scale=tfp.distributions.LogNormal(-1.0, 0.5))
-  sampler = tfr.mcmc.make_sampler(posterior)
+  sampler = tfr.make_sampler(posterior)
   state = sampler.start_fn(3, seed=1)
   plain, cold = (
     sampler.kernel_fn(0.1, 0.2, inverse_temperature=b).bootstrap_results(state).target_log_prob
@@ -68,7 +69,7 @@ def test_the_temperature_does_not_change_the_prior_of_unknown_noise():
 
 def test_angles_are_bounded():
   largest = {
-    name: tfr.mcmc.make_sampler(toys.tiny_posterior(), name).max_step_size
+    name: tfr.make_sampler(toys.tiny_posterior(), name).max_step_size
     for name in ('rotation', 'uncalibrated_rotation', 'crank_nicolson', 'langevin', 'standard')
   }
   assert list(largest.values()) == [math.pi / 2] * 3 + [math.inf] * 2
@@ -78,7 +79,7 @@ def test_all_samplers_start_from_the_same_weights():
   posterior = toys.tiny_posterior()
   expected = posterior.reprior().forward(posterior.sample_prior(2, seed=5))
   for name in ('rotation', 'langevin', 'standard'):
-    sampler = tfr.mcmc.make_sampler(posterior, name)
+    sampler = tfr.make_sampler(posterior, name)
     theta = sampler.theta_fn(sampler.start_fn(2, seed=5))
     for a, b in zip(theta, expected, strict=True):
       np.testing.assert_allclose(a, b, atol=1e-10)
@@ -86,21 +87,21 @@ def test_all_samplers_start_from_the_same_weights():
 
 def test_starts_can_be_over_dispersed():
   posterior = toys.tiny_posterior()
-  wide = tfr.mcmc.make_sampler(posterior, over_dispersion=3.0).start_fn(2, seed=1)
-  narrow = tfr.mcmc.make_sampler(posterior).start_fn(2, seed=1)
+  wide = tfr.make_sampler(posterior, over_dispersion=3.0).start_fn(2, seed=1)
+  narrow = tfr.make_sampler(posterior).start_fn(2, seed=1)
   np.testing.assert_allclose(wide[0], 3.0 * narrow[0])
 
 
 def test_unknown_samplers_are_refused():
   with pytest.raises(ValueError, match="`name` must be one of .* Received: name='gibbs'"):
-    tfr.mcmc.make_sampler(toys.tiny_posterior(), 'gibbs')
+    tfr.make_sampler(toys.tiny_posterior(), 'gibbs')
 
 
 @pytest.mark.parametrize('name', ['rotation', 'langevin', 'crank_nicolson'])
 def test_an_infinite_regularizer_is_the_standard_parametrisation(name):
   posterior = toys.tiny_posterior()
-  sampler = tfr.mcmc.make_sampler(posterior, name, regularizer=math.inf)
-  standard = tfr.mcmc.make_sampler(posterior, 'standard')
+  sampler = tfr.make_sampler(posterior, name, regularizer=math.inf)
+  standard = tfr.make_sampler(posterior, 'standard')
   state = sampler.start_fn(2, seed=3)
   for part, theta, expected in zip(
     state, sampler.theta_fn(state), standard.start_fn(2, seed=3), strict=True
@@ -108,7 +109,7 @@ def test_an_infinite_regularizer_is_the_standard_parametrisation(name):
     np.testing.assert_array_equal(part, expected)
     np.testing.assert_array_equal(theta, expected)
   results = sampler.kernel_fn(0.1, 0.1).bootstrap_results(state)
-  expected = posterior.log_likelihood(*state)
+  expected = posterior.log_likelihood_fn(*state)
   np.testing.assert_allclose(results.target_log_prob, expected, rtol=1e-10)
   assert sampler.num_moving_parts == len(state), 'the readout is not drawn anew'
 
@@ -117,7 +118,7 @@ def test_a_large_regularizer_tends_to_the_infinite_one():
   posterior = toys.tiny_posterior()
   state = posterior.sample_prior(2, seed=3)
   results = [
-    tfr.mcmc.make_sampler(posterior, 'rotation', regularizer=r)
+    tfr.make_sampler(posterior, 'rotation', regularizer=r)
     .kernel_fn(0.1, 0.1)
     .bootstrap_results(state)
     for r in (1e9, math.inf)

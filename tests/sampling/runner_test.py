@@ -8,7 +8,7 @@ import tensorflow as tf
 
 import tfp_reprior as tfr
 from tfp_reprior.internal import random
-from tfp_reprior.mcmc import runner
+from tfp_reprior.sampling import runner
 
 THINNING = 3
 SEED = 7

@@ -34,7 +34,7 @@ class SplitChains:
   x = np.linspace(-1, 1, 20, dtype=np.float32)[:, np.newaxis]
   posterior = tfr.Posterior(tfr.models.fcn((1,), 1, width=64), x, np.sin(3 * x))
   strategy = tf.distribute.MirroredStrategy(['CPU:0'])  # without arguments: all GPUs
-  density = tfr.mcmc.SplitChains(tfr.CollapsedPosterior(posterior), strategy)
+  density = tfr.densities.SplitChains(tfr.CollapsedPosterior(posterior), strategy)
   density.target_log_prob_fn(*posterior.sample_prior(4, seed=1)).shape  # ==> [4]
   ```
   """

@@ -28,7 +28,7 @@ class SplitData:
   x = np.linspace(-1, 1, 20, dtype=np.float32)[:, np.newaxis]
   posterior = tfr.Posterior(tfr.models.fcn((1,), 1, width=64), x, np.sin(3 * x))
   strategy = tf.distribute.MirroredStrategy(['CPU:0'])  # without arguments: all GPUs
-  density = tfr.mcmc.SplitData(posterior, strategy)
+  density = tfr.densities.SplitData(posterior, strategy)
   density.target_log_prob_fn(*posterior.sample_prior(4, seed=1)).shape  # ==> [4]
   ```
   """
@@ -40,7 +40,7 @@ class SplitData:
 
   def target_log_prob_fn(self, *parts):
     """As that of the posterior: `[*chains]`."""
-    return self.posterior.log_prior(*parts) + self.log_likelihood_fn(*parts)
+    return self.posterior.log_prior_fn(*parts) + self.log_likelihood_fn(*parts)
 
   def log_likelihood_fn(self, *parts):
     """As that of the posterior: `[*chains]`."""

@@ -47,7 +47,7 @@ class Runner:
       tensors to trace, and the summary with the state counted in.
     thinning: Positive integer, steps for each draw.
     seed: A seed of TFP.
-    run_loop: As of `tfp_reprior.mcmc.Sampler`; by default loops run here.
+    run_loop: As of `tfp_reprior.sampling.Sampler`; by default loops run here.
   """
 
   def __init__(self, kernel, observe_fn, thinning, seed, run_loop=None):

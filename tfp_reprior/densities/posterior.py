@@ -15,14 +15,14 @@ class Posterior:
   """Prior N(0, I) on the state parts, times the likelihood of the data.
 
   ```none
-  target_log_prob_fn(*parts) = log_prior(*parts) + log_likelihood(*parts)
+  target_log_prob_fn(*parts) = log_prior_fn(*parts) + log_likelihood_fn(*parts)
   ```
 
-  Constants: `log_likelihood` is normalized, while `log_prior` is centered so that its mean under
-  the prior is zero,
+  Constants: `log_likelihood_fn` is normalized, while `log_prior_fn` is centered so that its mean
+  under the prior is zero,
 
   ```none
-  log_prior(*parts) = -1/2 sum(parts**2 - 1) = log N(parts; 0, I) + prior_entropy
+  log_prior_fn(*parts) = -1/2 sum(parts**2 - 1) = log N(parts; 0, I) + prior_entropy
   ```
 
   With millions of weights this is what keeps float32 meaningful: the normalized value is of the
@@ -36,10 +36,11 @@ class Posterior:
     y: Targets: for Gaussian noise `[n, k]`, floating point (`[n]` is taken as `[n, 1]` if the model
       has one output); else as the likelihood says. Inputs and targets are cast to the dtype of the
       model.
-    noise_scale: Positive float, the standard deviation of Gaussian noise, or one for each output;
-      or its prior, a distribution of `tfp.distributions`. With a prior the parts are `[*hidden, u,
-      kernel, bias]`, where `u` `[*chains]` has prior N(0, 1) and stands for the noise scale (see
-      `tfp_reprior.likelihoods.Gaussian`), which is `likelihood_given(parts).noise_scale`.
+    noise_scale: Positive float, the standard deviation of Gaussian noise, by default 0.1, or one
+      for each output; or its prior, a distribution of `tfp.distributions`. With a prior the parts
+      are `[*hidden, u, kernel, bias]`, where `u` `[*chains]` has prior N(0, 1) and stands for the
+      noise scale (see `tfp_reprior.likelihoods.Gaussian`), which is
+      `likelihood_given(parts).noise_scale`.
     likelihood: An object of `tfp_reprior.likelihoods`, instead of `noise_scale`.
     chunk_size: Positive integer, the number of inputs that go through the network at once, for
       bounded memory (see `tfp_reprior.models.ReadoutSplit.in_chunks`); by default all.
@@ -57,10 +58,20 @@ class Posterior:
   ```
   """
 
-  def __init__(self, model, x, y, noise_scale=0.1, likelihood=None, chunk_size=None):
+  def __init__(self, model, x=None, y=None, noise_scale=None, likelihood=None, chunk_size=None):
+    for name, value in (('x', x), ('y', y)):
+      if value is None:
+        raise ValueError(f'`{name}` is missing: a posterior needs data. Received: {name}=None')
+    if not (noise_scale is None or likelihood is None):
+      raise ValueError(
+        '`noise_scale` is that of a Gaussian likelihood: give it, or a `likelihood`. Received: '
+        f'noise_scale={noise_scale!r}, likelihood={likelihood!r}'
+      )
     is_split = isinstance(model, readout_split.ReadoutSplit)
     split = model if is_split else readout_split.ReadoutSplit(model)
-    self.likelihood = likelihoods.Gaussian(noise_scale) if likelihood is None else likelihood
+    self.likelihood = likelihood
+    if likelihood is None:
+      self.likelihood = likelihoods.Gaussian(0.1 if noise_scale is None else noise_scale)
     if not isinstance(self.likelihood, likelihoods.Likelihood):
       raise TypeError(
         '`likelihood` must be one of `tfp_reprior.likelihoods`. Received: '
@@ -83,20 +94,15 @@ class Posterior:
 
   def target_log_prob_fn(self, *parts):
     """Log of the posterior density, up to a constant: `[*chains]`."""
-    return self.log_prior(*parts) + self.log_likelihood(*parts)
+    return self.log_prior_fn(*parts) + self.log_likelihood_fn(*parts)
 
-  def log_prior(self, *parts):
+  def log_prior_fn(self, *parts):
     """`log N(parts; 0, I) + prior_entropy`: `[*chains]`."""
     parts = self.split.check_parts(parts)
     chain_ndims = parts[0].shape.rank - self.split.event_ndims[0]
     return parts_lib.add_up([_centered_log_normal(p, chain_ndims) for p in parts])
 
-  @property
-  def log_likelihood_fn(self):
-    """`log_likelihood` by the name that it has in the repriorised densities."""
-    return self.log_likelihood
-
-  def log_likelihood(self, *parts, inverse_temperature=1.0):
+  def log_likelihood_fn(self, *parts, inverse_temperature=1.0):
     """Log-density of the targets given all parts, times `inverse_temperature`: `[*chains]`."""
     outputs = self.split.apply(parts, self.x)
     return inverse_temperature * self.likelihood_given(parts).log_prob(outputs, self.y)

@@ -49,8 +49,8 @@ class ComposedPosterior:
     self._space = checks.one_of('space', space, factorization.SPACES)
 
   def target_log_prob_fn(self, *phi_parts):
-    """Log of the density in phi, up to the constant of `Posterior.log_prior`: `[*chains]`."""
-    return self.posterior.log_prior(*phi_parts) + self.log_likelihood_fn(*phi_parts)
+    """Log of the density in phi, up to the constant of `Posterior.log_prior_fn`: `[*chains]`."""
+    return self.posterior.log_prior_fn(*phi_parts) + self.log_likelihood_fn(*phi_parts)
 
   def log_likelihood_fn(self, *phi_parts, inverse_temperature=1.0):
     """Log of the density with respect to N(0, I): `[*chains]`.
@@ -75,6 +75,21 @@ class ComposedPosterior:
     log_likelihood = likelihood.log_prob(tf.matmul(psi, theta_out), posterior.y)
     change = tf.reduce_sum((theta_out - phi_out) * (theta_out + phi_out), axis=[-2, -1])
     return inverse_temperature * log_likelihood + split.num_outputs * log_det - 0.5 * change
+
+  def to_theta(self, phi_parts, psi=None):
+    """The weights of a state: as `posterior.reprior(regularizer, space).forward`.
+
+    Args:
+      phi_parts: List of tensors `[*chains, *event_shape]`.
+      psi: What `posterior.features_fn` is of the hidden ones, if that is known.
+    """
+    split = self.posterior.split
+    hidden, readout = list(phi_parts[: split.num_hidden]), phi_parts[split.num_hidden :]
+    psi = self.posterior.features_fn(*hidden) if psi is None else psi
+    lam = self.regularizer(*hidden) if callable(self.regularizer) else self.regularizer
+    factor = factorization.factorize(psi, self.posterior.surrogate_targets, lam, self._space)
+    theta_out = factor.forward(parts_lib.stack_readout(readout))
+    return hidden + parts_lib.unstack_readout(theta_out, split.has_bias)
 
   def __repr__(self):
     return (

@@ -4,9 +4,9 @@ import math
 
 import tensorflow as tf
 
-from tfp_reprior.bijectors import factorization, gradients, row_sums
-from tfp_reprior.internal import checks, distribution, random
-from tfp_reprior.internal import parts as parts_lib
+from tfp_reprior.bijectors import factorization, gradients
+from tfp_reprior.densities import conditional, row_sums
+from tfp_reprior.internal import checks, distribution
 
 
 class CollapsedPosterior:
@@ -124,7 +124,18 @@ class CollapsedPosterior:
 
   def target_log_prob_fn(self, *phi_parts):
     """`log N(phi; 0, I) + prior_entropy - V(hidden)`: `[*chains]`."""
-    return self.posterior.log_prior(*phi_parts) + self.log_likelihood_fn(*phi_parts)
+    return self.posterior.log_prior_fn(*phi_parts) + self.log_likelihood_fn(*phi_parts)
+
+  def given(self, hidden_parts, psi=None):
+    """The posterior of the readout given the hidden parts, a `ReadoutConditional`.
+
+    Args:
+      hidden_parts: List of tensors `[*chains, *event_shape]`.
+      psi: What `posterior.features_fn(*hidden_parts)` is, if that is known.
+    """
+    hidden_parts = self._split.check_parts(hidden_parts, hidden=True)
+    factor = self._factor(hidden_parts, psi)
+    return conditional.ReadoutConditional(self._split, hidden_parts, factor, self._data.map_rows)
 
   def sample_readout(self, hidden_parts, seed=None):
     """Draws the readout from its exact posterior given the hidden parts.
@@ -136,10 +147,7 @@ class CollapsedPosterior:
     Returns:
       List of the readout parts, `[*chains, width, k]` and, if there is a bias, `[*chains, k]`.
     """
-    factor = self._factor(hidden_parts)
-    mean = factor.mean()
-    [phi_out] = random.normal_parts([tf.shape(mean)], mean.dtype, seed)
-    return self._unstack(factor.forward(phi_out))
+    return self.given(hidden_parts).sample(seed)
 
   def to_theta(self, phi_parts):
     """The weights of a state: as `posterior.reprior(space=space).forward`, data split or not.
@@ -148,12 +156,7 @@ class CollapsedPosterior:
     """
     num_hidden = self._split.num_hidden
     hidden_parts, readout_parts = list(phi_parts[:num_hidden]), phi_parts[num_hidden:]
-    phi_out = self._cast(parts_lib.stack_readout(readout_parts))
-    return hidden_parts + self._unstack(self._factor(hidden_parts).forward(phi_out))
-
-  def readout_mean(self, hidden_parts):
-    """The mean of the readout given the hidden parts: a list like that of `sample_readout`."""
-    return self._unstack(self._factor(hidden_parts).mean())
+    return hidden_parts + self.given(hidden_parts).forward(readout_parts)
 
   def predict(self, hidden_parts, x):
     """Mean and variance of the outputs f(x) given the hidden parts, over the readout.
@@ -168,19 +171,7 @@ class CollapsedPosterior:
       mean: `[*chains, m, k]`.
       variance: `[*chains, m, k]`.
     """
-    hidden_parts = self._split.check_parts(hidden_parts, hidden=True)
-    factor = self._factor(hidden_parts)
-
-    def predict_rows(x):
-      psi = self._cast(self._split.embed(hidden_parts, x))  # [*chains, m, d]
-      mean = tf.matmul(psi, factor.mean())
-      root = factor.root_transpose_matmul(tf.linalg.matrix_transpose(psi))  # S.T @ psi.T
-      variance = tf.reduce_sum(tf.square(root), axis=-2)[..., tf.newaxis]  # diag(psi Sigma psi.T)
-      variance = tf.broadcast_to(variance, tf.shape(mean))
-      return tf.cast(mean, self._split.dtype), tf.cast(variance, self._split.dtype)
-
-    chain_ndims = hidden_parts[0].shape.rank - self._split.event_ndims[0]
-    return self._data.map_rows(predict_rows, [x], axis=chain_ndims)
+    return self.given(hidden_parts).predict(x)
 
   def run_on_replicas(self, fn, *arguments):
     """Runs `fn(density, *arguments)` on every replica of the strategy, a whole loop if need be.
@@ -220,22 +211,22 @@ class CollapsedPosterior:
       return tf.cast(value, self._linalg_dtype)
     return tf.constant(value, self._linalg_dtype)
 
-  def _unstack(self, theta_out):
-    theta_out = tf.cast(theta_out, self._split.dtype)
-    return parts_lib.unstack_readout(theta_out, self._split.has_bias)
-
   def _scaled(self, hidden_parts, x, y, counts=None):
     """Scaled features and targets of some of the data, in the dtype of the linear algebra."""
-    psi, y = self._cast(self._split.embed(hidden_parts, x)), self._cast(y)
+    return self._scale(hidden_parts, self._split.embed(hidden_parts, x), y, counts)
+
+  def _scale(self, hidden_parts, psi, y, counts=None):
+    psi, y = self._cast(psi), self._cast(y)
     if counts is not None:  # zero for rows that are there for their shape only
       psi, y = counts * psi, counts * y
     noise_variance = self._cast(self.posterior.likelihood_given(hidden_parts).noise_variance)
     return factorization.scale(psi, y, noise_variance)
 
-  def _factor(self, hidden_parts):
+  def _factor(self, hidden_parts, psi=None):
     if self._has_sums:
       return factorization.FeatureFactor(*self._data.run(self._sums.gram_and_rhs, *hidden_parts))
-    a, b = self._scaled(hidden_parts, self.posterior.x, self.posterior.y)
+    psi = self.posterior.features_fn(*hidden_parts) if psi is None else psi
+    a, b = self._scale(hidden_parts, psi, self.posterior.y)
     return factorization.make_factor(a, b, factorization.choose_space(a, self._space))
 
   def __repr__(self):

@@ -172,7 +172,7 @@ def test_composed_density_is_exact_for_every_likelihood(kind, regularizer):
   _, log_det = np.linalg.slogdet(tape.jacobian(theta, flat, experimental_use_pfor=False))
   expected = posterior.target_log_prob_fn(*reprior.forward(phi)) + log_det
   np.testing.assert_allclose(composed.target_log_prob_fn(*phi), expected, rtol=1e-10)
-  split = composed.log_likelihood_fn(*phi) + posterior.log_prior(*phi)
+  split = composed.log_likelihood_fn(*phi) + posterior.log_prior_fn(*phi)
   np.testing.assert_allclose(split, expected, rtol=1e-10)
 
 

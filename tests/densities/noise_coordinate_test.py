@@ -10,7 +10,8 @@ import tensorflow_probability as tfp
 import toys
 
 import tfp_reprior as tfr
-from tfp_reprior.mcmc import noise_coordinate, runner
+from tfp_reprior.densities import noise_coordinate
+from tfp_reprior.sampling import runner
 
 tfd = tfp.distributions
 LOC, SCALE = -1.5, 0.5
@@ -69,7 +70,7 @@ def test_chains_have_the_exact_posterior_of_the_noise(name, step_size, damping, 
   # The ends of 4000 independent chains, Kolmogorov-Smirnov, false-alarm rate 1e-6: it sees errors
   # of the CDF of 0.09 almost surely. Chains start elsewhere, spread wider by half.
   posterior = _linear_posterior(n=8)
-  sampler = tfr.mcmc.make_sampler(posterior, name, over_dispersion=1.5)
+  sampler = tfr.make_sampler(posterior, name, over_dispersion=1.5)
   starts = sampler.start_fn(NUM_CHAINS, seed=1)
   trace, ends = runner.run_chains(
     sampler.kernel_fn(step_size, damping),
@@ -153,14 +154,14 @@ def test_the_standardized_density_is_the_same_up_to_a_constant(density_class):
   np.testing.assert_allclose(target, plain.target_log_prob_fn(*parts), atol=1e-10)
   # The likelihood with respect to N(0, I) of the state.
   likelihood = standardized.log_likelihood_fn(*state)
-  np.testing.assert_allclose(posterior.log_prior(*state) + likelihood, target, atol=1e-10)
+  np.testing.assert_allclose(posterior.log_prior_fn(*state) + likelihood, target, atol=1e-10)
 
 
 def test_every_sampler_starts_and_steps_with_unknown_noise():
   posterior = toys.tiny_posterior(noise_scale=tfd.LogNormal(LOC, SCALE))
   starts = []
   for name in ('rotation', 'uncalibrated_langevin', 'standard', 'crank_nicolson'):
-    sampler = tfr.mcmc.make_sampler(posterior, name)
+    sampler = tfr.make_sampler(posterior, name)
     starts.append(sampler.theta_fn(sampler.start_fn(3, seed=1)))
     kernel = sampler.kernel_fn(0.05, 0.1)
     state = sampler.start_fn(3, seed=1)

@@ -44,7 +44,7 @@ def test_log_densities_are_those_of_scipy(prior, chains):
   posterior = toys.tiny_posterior(noise_scale=prior)
   parts = posterior.sample_prior(chains, seed=1)
   assert posterior.split.event_shapes == [(3, 4), (4,), (), (4, 2), (2,)]
-  log_prior, log_likelihood = posterior.log_prior(*parts), posterior.log_likelihood(*parts)
+  log_prior, log_likelihood = posterior.log_prior_fn(*parts), posterior.log_likelihood_fn(*parts)
   target = posterior.target_log_prob_fn(*parts)
   for index in np.ndindex(*chains):
     draw = [p[index].numpy() for p in parts]
@@ -163,7 +163,7 @@ def test_predictions_use_the_noise_of_each_chain():
   hidden = posterior.sample_prior(3, seed=2)[: U + 1]
   collapsed = tfr.CollapsedPosterior(posterior)
   mean, variance = collapsed.predict(hidden, x)
-  readout = collapsed.readout_mean(hidden)
+  readout = collapsed.given(hidden).mean()
   assert [p.shape for p in collapsed.sample_readout(hidden, seed=1)] == [(3, 4, 2), (3, 2)]
   for c in range(3):
     one = [p[c] for p in hidden]
@@ -171,7 +171,7 @@ def test_predictions_use_the_noise_of_each_chain():
     expected = tfr.CollapsedPosterior(known).predict(one[:U], x)
     np.testing.assert_allclose(mean[c], expected[0], atol=1e-10)
     np.testing.assert_allclose(variance[c], expected[1], atol=1e-10)
-    expected = tfr.CollapsedPosterior(known).readout_mean(one[:U])
+    expected = tfr.CollapsedPosterior(known).given(one[:U]).mean()
     np.testing.assert_allclose(readout[0][c], expected[0], atol=1e-10)
 
 

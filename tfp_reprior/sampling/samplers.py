@@ -7,15 +7,14 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from tfp_reprior.bijectors import collapsed_posterior, composed_posterior
-from tfp_reprior.internal import checks, distribution
-from tfp_reprior.mcmc import (
-  crank_nicolson,
+from tfp_reprior.densities import (
+  collapsed_posterior,
+  composed_posterior,
   noise_coordinate,
-  rotation_langevin,
   split_chains,
-  underdamped_langevin,
 )
+from tfp_reprior.internal import checks, distribution
+from tfp_reprior.mcmc import crank_nicolson, rotation_langevin, underdamped_langevin
 
 NAMES = (
   'auto',
@@ -55,6 +54,9 @@ class Sampler:
       power of the likelihood, and whether the kernel `is_calibrated`.
     start_fn: Function of a number of chains and a seed; returns states to start from.
     theta_fn: Function of a state; returns the weights, a list of parts.
+    draw_fn: Function of a state; returns the weights, and the posterior of the readout given the
+      hidden ones, a `ReadoutConditional`, or None if the likelihood leaves none. Both together take
+      one pass of the training data.
     regularizer: That of its map: `'noise'`, `'n*noise'` or a float; infinity if it has none.
     num_moving_parts: The first parts of the state, those that the kernel moves step by step; it
       draws the others anew.
@@ -62,7 +64,6 @@ class Sampler:
     is_calibrated: Whether the kernel accepts and rejects.
     max_step_size: The largest step size that means something: pi / 2 for angles, else infinity.
     strategy: A `tf.distribute.Strategy`, if the work is split over its devices.
-    collapsed: The `tfp_reprior.CollapsedPosterior` that it moves in, if it does.
     run_loop: Function of a function and its arguments, which calls it where a loop of steps has to
       be: on the cores of a TPU, and otherwise here.
   """
@@ -72,26 +73,50 @@ class Sampler:
   kernel_fn: Callable
   start_fn: Callable
   theta_fn: Callable
+  draw_fn: Callable
   regularizer: object
   num_moving_parts: int
   has_damping: bool = True
   is_calibrated: bool = True
   max_step_size: float = math.inf
   strategy: object = None
-  collapsed: object = None
   run_loop: Callable = _run_here
 
+  @property
+  def kind(self):
+    """What its acceptance is judged by: `'corrected'`, `'random walk'` or `'uncalibrated'`."""
+    if not self.is_calibrated:
+      return 'uncalibrated'
+    return 'corrected' if self.has_damping else 'random walk'
 
-def make_sampler(posterior, name='auto', over_dispersion=1.0, regularizer=None, strategy=None):
+  def __repr__(self):
+    return f'Sampler({self.name!r}, regularizer={self.regularizer!r}, {self.posterior!r})'
+
+
+def _map_of(posterior, density, reprior, is_split):
+  """The function from coordinates to weights that goes with a density; None for the standard one.
+
+  Besides the parts it may be given the features of the training inputs.
+  """
+  if density is None:
+    return lambda parts, psi=None: list(parts)
+  is_in_data_space = posterior.x.shape[0] < posterior.split.num_features
+  if is_split and is_in_data_space:
+    # The map by sums over split data is another one than that of a single device.
+    return lambda parts, psi=None: reprior.forward(parts)
+  return density.to_theta
+
+
+def make_sampler(posterior, sampler='auto', over_dispersion=1.0, regularizer=None, strategy=None):
   """Makes a sampler for a posterior.
 
   All start from the same weights: the image of draws from N(0, I) under the repriorisation, which
   for wide networks are close to draws from the posterior. If the noise is unknown, all move in a
-  standardized coordinate of it (see `tfp_reprior.mcmc.noise_coordinate`).
+  standardized coordinate of it (see `tfp_reprior.densities.noise_coordinate`).
 
   Args:
     posterior: A `tfp_reprior.Posterior`.
-    name: A name of this table. `uncalibrated_...` are those without accept / reject;
+    sampler: A name of this table. `uncalibrated_...` are those without accept / reject;
       `'uncalibrated_langevin'` is that of Hron et al. (2022).
 
       | name | coordinates | kernel |
@@ -112,7 +137,7 @@ def make_sampler(posterior, name='auto', over_dispersion=1.0, regularizer=None, 
   Returns:
     A `Sampler`.
   """
-  checks.one_of('name', name, NAMES)
+  name = checks.one_of('sampler', sampler, NAMES)
   checks.positive('over_dispersion', over_dispersion)
   name = 'rotation' if name == 'auto' else name
   prefix = 'uncalibrated_'
@@ -128,18 +153,19 @@ def make_sampler(posterior, name='auto', over_dispersion=1.0, regularizer=None, 
     raise ValueError(
       'On TPUs only data can be split, and only if the readout is integrated out: Gaussian noise '
       "of one scale, in the coordinates of regularizer='noise'. Received: "
-      f'likelihood={posterior.likelihood!r}, name={name!r}, regularizer={regularizer!r}'
+      f'likelihood={posterior.likelihood!r}, sampler={name!r}, regularizer={regularizer!r}'
     )
+  collapsed = None
+  if posterior.likelihood.is_conjugate:
+    collapsed = collapsed_posterior.CollapsedPosterior(posterior, strategy=strategy)
   if is_standard:
     density = posterior
   elif is_collapsed:
-    density = collapsed = collapsed_posterior.CollapsedPosterior(posterior, strategy=strategy)
+    density = collapsed
   else:
     density = composed_posterior.ComposedPosterior(posterior, regularizer)
-  phi_to_theta = reprior.forward
-  is_in_feature_space = posterior.x.shape[0] >= posterior.split.num_features
-  if strategy is not None and is_collapsed and is_in_feature_space:
-    phi_to_theta = density.to_theta  # the same map; that of few data is no sum over them
+  is_split = is_collapsed and strategy is not None  # its data
+  to_theta = _map_of(posterior, None if is_standard else density, reprior, is_split)
   if strategy is not None and not is_collapsed:
     density = split_chains.SplitChains(density, strategy)
   to_parts = to_state = list
@@ -174,7 +200,18 @@ def make_sampler(posterior, name='auto', over_dispersion=1.0, regularizer=None, 
     return to_state(reprior.forward(to_parts(phi))) if is_standard else phi
 
   def theta_fn(state):
-    return to_parts(state) if is_standard else phi_to_theta(to_parts(state))
+    return to_theta(to_parts(state))
+
+  def draw_fn(state):
+    parts = to_parts(state)
+    hidden, readout = parts[: posterior.split.num_hidden], parts[posterior.split.num_hidden :]
+    if collapsed is None:
+      return to_theta(parts), None
+    if to_theta == collapsed.to_theta:
+      conditional = collapsed.given(hidden)
+      return hidden + conditional.forward(readout), conditional
+    psi = posterior.features_fn(*hidden) if strategy is None else None
+    return to_theta(parts, psi), collapsed.given(hidden, psi)
 
   graph_theta_fn = tf.function(theta_fn, autograph=False)
 
@@ -190,12 +227,12 @@ def make_sampler(posterior, name='auto', over_dispersion=1.0, regularizer=None, 
     kernel_fn=kernel_fn,
     start_fn=start_fn,
     theta_fn=theta_fn if strategy is None else split_theta_fn,
+    draw_fn=draw_fn,
     regularizer=regularizer if isinstance(regularizer, str) else float(regularizer),
     num_moving_parts=num_moving_parts,
     has_damping=kind != 'crank_nicolson',
     is_calibrated=is_calibrated,
     max_step_size=math.inf if kind == 'langevin' else math.pi / 2,
     strategy=strategy,
-    collapsed=collapsed if is_collapsed else None,
     run_loop=run_on_replicas if takes_loops and is_collapsed else _run_here,
   )

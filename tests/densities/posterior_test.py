@@ -28,7 +28,7 @@ def test_log_densities_are_those_of_scipy(chains):
   posterior = tfr.Posterior(model, x, y, noise_scale=0.3)
   parts = posterior.sample_prior(chains, seed=[0, 1])
   target = posterior.target_log_prob_fn(*parts)
-  log_prior, log_likelihood = posterior.log_prior(*parts), posterior.log_likelihood(*parts)
+  log_prior, log_likelihood = posterior.log_prior_fn(*parts), posterior.log_likelihood_fn(*parts)
   assert target.shape == log_prior.shape == log_likelihood.shape == chains
   # The entropy of N(0, I) with 3 * 4 + 4 + 4 * 2 + 2 weights.
   entropy = 26 * scipy.stats.norm.entropy()
@@ -48,7 +48,7 @@ def test_log_densities_are_those_of_scipy(chains):
 def test_log_prior_has_mean_zero_under_the_prior():
   # Mean of 4000 draws, variance of one 26 / 2: false-alarm rate 1e-6 at 4.9 standard errors.
   posterior = toys.tiny_posterior()
-  values = posterior.log_prior(*posterior.sample_prior(4000, seed=[0, 1])).numpy()
+  values = posterior.log_prior_fn(*posterior.sample_prior(4000, seed=[0, 1])).numpy()
   assert abs(values.mean()) < 4.9 * np.sqrt(26 / 2 / 4000)
   np.testing.assert_allclose(values.var(), 26 / 2, rtol=0.2)
 
@@ -85,7 +85,7 @@ def test_float32_resolves_differences_of_log_prior_at_five_million_weights():
       a, b = (p.numpy().astype(np.float64) for p in (part, moved_part))
       exact -= 0.5 * np.sum((b - a) * (b + a))
     naive = [-0.5 * sum(tf.reduce_sum(tf.square(p)) for p in parts) for parts in (theta, moved)]
-    difference = posterior.log_prior(*moved) - posterior.log_prior(*theta)
+    difference = posterior.log_prior_fn(*moved) - posterior.log_prior_fn(*theta)
     centered.append(difference.numpy() - exact)
     uncentered.append((naive[1] - naive[0]).numpy() - exact)
   assert abs(exact) > 100
@@ -136,8 +136,8 @@ def test_a_likelihood_takes_the_place_of_the_noise_scale():
   default = tfr.Posterior(split, x, y)
   assert by_scale.likelihood.noise_scale == 0.7
   assert default.likelihood.noise_scale == 0.1
-  expected = by_scale.log_likelihood(*parts)
-  np.testing.assert_array_equal(by_object.log_likelihood(*parts), expected)
+  expected = by_scale.log_likelihood_fn(*parts)
+  np.testing.assert_array_equal(by_object.log_likelihood_fn(*parts), expected)
 
 
 def test_a_split_with_its_own_prior_scales_is_kept():

@@ -1,0 +1,117 @@
+"""Likelihoods of classes: one of several, or yes and no."""
+
+import numpy as np
+import tensorflow as tf
+
+from tfp_reprior.internal import checks
+from tfp_reprior.likelihoods import likelihood
+
+
+class _Surrogate(likelihood.Likelihood):
+  """Likelihoods that a Gaussian stands in for, with its scale and variance as settings."""
+
+  def __init__(self, surrogate_scale=None, surrogate_variance=None):
+    self.surrogate_scale = _optional('surrogate_scale', surrogate_scale)
+    self.surrogate_variance = _optional('surrogate_variance', surrogate_variance)
+
+  @property
+  def settings(self):
+    return {'surrogate_scale': self.surrogate_scale, 'surrogate_variance': self.surrogate_variance}
+
+  def __repr__(self):
+    given = ', '.join(f'{name}={value}' for name, value in self.settings.items())
+    return f'{type(self).__name__}({given})'
+
+
+class Categorical(_Surrogate):
+  """One of `k` classes, with the outputs as logits.
+
+  ```none
+  log_prob(f, y) = sum(log(softmax(f))[y])
+  ```
+
+  The surrogate has targets `surrogate_scale * (one_hot(y) - 1/k)` and noise variance
+  `surrogate_variance`. By default both are `k`, the second-order expansion at `f = 0`, where the
+  Hessian of `-log(softmax)` is `(I - 1/k) / k`.
+
+  Args:
+    surrogate_scale: Positive float, or None for `k`.
+    surrogate_variance: Positive float, or None for `k`.
+  """
+
+  def check_targets(self, y, num_outputs, dtype):
+    """Labels `[n]`, integers from 0 to `k - 1`."""
+    y = y if tf.is_tensor(y) else np.asarray(y)
+    source = tf.as_dtype(y.dtype)
+    if len(y.shape) != 1 or not source.is_integer:
+      raise ValueError(
+        '`y` must be a vector of integer labels. Received: y of dtype '
+        f'{source.name} and shape {tuple(y.shape)}'
+      )
+    if num_outputs < 2:
+      raise ValueError(f'Classes need two outputs or more. Received: a model with {num_outputs}')
+    known = checks.static_value(y)
+    bad = [] if known is None else np.flatnonzero((known < 0) | (known >= num_outputs))
+    if len(bad):
+      raise ValueError(
+        f'`y` must hold labels from 0 to {num_outputs - 1}. Received: y[{bad[0]}]={known[bad[0]]}, '
+        f'and {len(bad)} such labels in all'
+      )
+    return tf.cast(y, tf.int32)
+
+  def mean(self, outputs):
+    """The probabilities of the classes, `softmax(outputs)`."""
+    return tf.nn.softmax(outputs)
+
+  def log_prob(self, outputs, targets):
+    outputs, targets = tf.convert_to_tensor(outputs), tf.convert_to_tensor(targets)
+    one_hot = tf.one_hot(targets, outputs.shape[-1], dtype=outputs.dtype)
+    return tf.reduce_sum(tf.nn.log_softmax(outputs) * one_hot, axis=[-2, -1])
+
+  def surrogate(self, targets, num_outputs, dtype):
+    scale = float(num_outputs) if self.surrogate_scale is None else self.surrogate_scale
+    variance = float(num_outputs) if self.surrogate_variance is None else self.surrogate_variance
+    return scale * (tf.one_hot(targets, num_outputs, dtype=dtype) - 1.0 / num_outputs), variance
+
+
+class Bernoulli(_Surrogate):
+  """Yes or no for every output, with the outputs as log-odds.
+
+  ```none
+  log_prob(f, y) = sum(y f - log(1 + exp(f)))
+  ```
+
+  The surrogate has targets `surrogate_scale * (y - 1/2)` and noise variance `surrogate_variance`.
+  By default both are 4, the second-order expansion at `f = 0`.
+
+  Args:
+    surrogate_scale: Positive float, or None for 4.
+    surrogate_variance: Positive float, or None for 4.
+  """
+
+  def check_targets(self, y, num_outputs, dtype):
+    """Targets `[n, k]` (`[n]` for one output), each 0 or 1."""
+    y = y if tf.is_tensor(y) else np.asarray(y)
+    known = checks.static_value(y)
+    if known is not None and not np.all((known == 0) | (known == 1)):
+      bad = known[(known != 0) & (known != 1)][0]
+      raise ValueError(f'`y` must hold zeros and ones. Received: an entry {bad!r}')
+    meaning = 'a row of {} zeros or ones for each input'
+    return likelihood.as_matrix(tf.cast(y, dtype), num_outputs, meaning)
+
+  def mean(self, outputs):
+    """The probabilities of one, `sigmoid(outputs)`."""
+    return tf.nn.sigmoid(outputs)
+
+  def log_prob(self, outputs, targets):
+    outputs, targets = tf.convert_to_tensor(outputs), tf.convert_to_tensor(targets)
+    return tf.reduce_sum(targets * outputs - tf.nn.softplus(outputs), axis=[-2, -1])
+
+  def surrogate(self, targets, num_outputs, dtype):
+    scale = 4.0 if self.surrogate_scale is None else self.surrogate_scale
+    variance = 4.0 if self.surrogate_variance is None else self.surrogate_variance
+    return scale * (targets - 0.5), variance
+
+
+def _optional(name, value):
+  return None if value is None else float(checks.positive(name, value))

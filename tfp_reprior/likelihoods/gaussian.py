@@ -1,0 +1,127 @@
+"""Gaussian noise, of known or unknown scale."""
+
+import math
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_probability as tfp
+
+from tfp_reprior.internal import checks
+from tfp_reprior.likelihoods import likelihood, noise_prior
+
+
+class Gaussian(likelihood.Likelihood):
+  """Independent Gaussian noise on every output.
+
+  ```none
+  log_prob(f, y) = -1/2 sum((y - f)**2 / noise_scale**2) - sum(log(noise_scale)) - n k / 2 log(2 pi)
+  ```
+
+  With a noise scale for each output, the map uses their geometric mean.
+
+  If the scale is not known, it may have a prior. Then the state has one more part, a number
+  `u ~ N(0, 1)` of which the scale is a function: `exp(loc + scale * u)` for
+  `tfd.LogNormal(loc, scale)`, and `prior.quantile(Phi(u))` for other priors.
+
+  Args:
+    noise_scale: Positive float, the standard deviation of the noise, or `k` of them; or its prior,
+      a distribution of `tfp.distributions` over positive numbers, with a quantile.
+
+  #### Examples
+
+  ```python
+  import tensorflow_probability as tfp
+  import tfp_reprior as tfr
+
+  likelihood = tfr.likelihoods.Gaussian(tfp.distributions.LogNormal(-2.0, 1.0))
+  likelihood.given([0.5]).noise_scale  # ==> exp(-1.5)
+  ```
+  """
+
+  def __init__(self, noise_scale=0.1):
+    self.noise_prior = None
+    if isinstance(noise_scale, dict):  # of `settings`
+      noise_scale = noise_prior.from_dict(noise_scale)
+    if isinstance(noise_scale, tfp.distributions.Distribution):
+      self.noise_prior = noise_prior.NoisePrior(noise_scale)
+      self.noise_scale, self.event_shapes = noise_scale, ((),)
+      return
+    scale = np.asarray(checks.positive('noise_scale', noise_scale), np.float64)
+    if scale.ndim > 1:
+      raise ValueError(
+        '`noise_scale` must be a number, or one for each output. Received: noise_scale of shape '
+        f'{scale.shape}'
+      )
+    self.noise_scale = float(scale) if scale.ndim == 0 else scale
+    self.log_noise_scale = np.log(self.noise_scale)
+
+  def given(self, parts):
+    """The same with a known scale, `[*chains]` if the parts `[u]` have chains."""
+    if self.noise_prior is None:
+      return self
+    return _GaussianByChain(self.noise_prior.log_scale(tf.convert_to_tensor(parts[0])))
+
+  @property
+  def noise_variance(self):
+    """The square of `noise_scale`."""
+    return self.noise_scale**2
+
+  @property
+  def is_conjugate(self):
+    return self.noise_prior is not None or isinstance(self.noise_scale, float)
+
+  @property
+  def settings(self):
+    if self.noise_prior is not None:
+      return {'noise_scale': self.noise_prior.to_dict()}
+    return {'noise_scale': np.asarray(self.noise_scale).tolist()}
+
+  def check_targets(self, y, num_outputs, dtype):
+    """Targets `[n, k]`, floating point; `[n]` is taken as `[n, 1]` if there is one output."""
+    if not self.is_conjugate and len(self.noise_scale) != num_outputs:
+      raise ValueError(
+        f'`noise_scale` must have one entry for each of the {num_outputs} outputs. Received: '
+        f'noise_scale={self.noise_scale}'
+      )
+    y = checks.finite_floats('y', y, dtype)
+    return likelihood.as_matrix(y, num_outputs, 'a row of {} outputs for each input')
+
+  def mean(self, outputs):
+    return outputs
+
+  def log_prob(self, outputs, targets):
+    outputs, targets = tf.convert_to_tensor(outputs), tf.convert_to_tensor(targets)
+    residuals = (targets - outputs) / tf.constant(self.noise_scale, targets.dtype)
+    mean_log_scale = float(np.mean(self.log_noise_scale))
+    log_scale = targets.shape.num_elements() * (mean_log_scale + math.log(2 * math.pi) / 2)
+    return -0.5 * tf.reduce_sum(tf.square(residuals), axis=[-2, -1]) - log_scale
+
+  def surrogate(self, targets, num_outputs, dtype):
+    if self.noise_prior is not None:
+      return targets, None
+    return targets, float(np.exp(np.mean(np.log(self.noise_variance))))
+
+  def __repr__(self):
+    if self.noise_prior is not None:
+      return f'Gaussian(noise_scale={self.noise_prior!r})'
+    scales = np.atleast_1d(self.noise_scale)
+    text = ', '.join(f'{s:g}' for s in scales)
+    return f'Gaussian(noise_scale={text if self.is_conjugate else f"[{text}]"})'
+
+
+class _GaussianByChain(Gaussian):
+  """Gaussian noise with a scale for each chain, where its prior is no longer needed.
+
+  Args:
+    log_noise_scale: `[*chains]`.
+  """
+
+  def __init__(self, log_noise_scale):
+    self.noise_prior = None
+    self.log_noise_scale = log_noise_scale
+    self.noise_scale = tf.exp(log_noise_scale)
+
+  def log_prob(self, outputs, targets):
+    squares = tf.reduce_sum(tf.square(targets - outputs), axis=[-2, -1])
+    log_scale = self.log_noise_scale + math.log(2 * math.pi) / 2
+    return -0.5 * squares / self.noise_variance - targets.shape.num_elements() * log_scale

@@ -1,0 +1,75 @@
+"""What the rest of the package asks of a likelihood."""
+
+import abc
+
+import tensorflow as tf
+
+
+class Likelihood(abc.ABC):
+  """What the rest of the package asks of a likelihood.
+
+  A likelihood may have parameters of its own, state parts with prior N(0, 1) beside the weights.
+
+  Attributes:
+    event_shapes: Tuple of the shapes of these parts.
+  """
+
+  event_shapes = ()
+
+  @property
+  def is_conjugate(self):
+    """Whether the readout can be integrated out: Gaussian noise, the same for all outputs."""
+    return False
+
+  @property
+  @abc.abstractmethod
+  def settings(self):
+    """The arguments of the constructor, a dict for JSON."""
+
+  def to_dict(self):
+    """What `from_dict` makes the likelihood from, a dict for JSON."""
+    return {'name': type(self).__name__, **self.settings}
+
+  def given(self, parts):
+    """The likelihood, without parameters, that this one is for given `parts` of its own."""
+    del parts  # none
+    return self
+
+  @abc.abstractmethod
+  def check_targets(self, y, num_outputs, dtype):
+    """The targets as a tensor `[n, ...]`; what this likelihood cannot be about is refused."""
+
+  @abc.abstractmethod
+  def mean(self, outputs):
+    """The mean of targets given outputs f `[..., n, k]`; of classes, that of one-hot vectors."""
+
+  @abc.abstractmethod
+  def log_prob(self, outputs, targets):
+    """Log-density of all targets.
+
+    Args:
+      outputs: f `[..., n, k]`.
+      targets: What `check_targets` returned, `[n, ...]`.
+
+    Returns:
+      `[...]`.
+    """
+
+  @abc.abstractmethod
+  def surrogate(self, targets, num_outputs, dtype):
+    """The Gaussian that stands in: targets `[n, k]`, and the variance of the noise, a float.
+
+    The variance is None if it is not known before the parts of the likelihood are.
+    """
+
+
+def as_matrix(y, num_outputs, meaning):
+  """Targets as `[n, k]`, or `[n]` for one output; others are refused, with what they mean."""
+  if y.shape.rank == 1 and num_outputs == 1:
+    y = y[:, tf.newaxis]
+  if y.shape.rank != 2 or y.shape[1] != num_outputs:
+    raise ValueError(
+      f'`y` must have shape [n, {num_outputs}], {meaning.format(num_outputs)}. Received: y of '
+      f'shape {tuple(y.shape)}'
+    )
+  return y
