@@ -38,9 +38,9 @@ _INSTALL_REQUIRES = [
   'tqdm',
 ]
 
-# Tested with scikit-learn 1.9.1, matplotlib 3.11.2 and arviz 0.23.4.
+# Tested with scikit-learn 1.9.1, matplotlib 3.11.2, jinja2 3.1.6 and arviz 0.23.4.
 _DATA = ['scikit-learn']
-_PLOT = ['matplotlib', 'arviz>=0.20,<1']
+_PLOT = ['matplotlib', 'jinja2>=3.1', 'arviz>=0.20,<1']
 _TEST = [
   'pytest>=8',
   'pytest-xdist>=3.6',
@@ -60,6 +60,7 @@ setuptools.setup(
   license='Apache-2.0',
   license_files=['LICENSE'],
   packages=setuptools.find_packages(include=['tfp_reprior*']),
+  package_data={'tfp_reprior.report': ['templates/*']},
   entry_points={'console_scripts': ['tfp-reprior = tfp_reprior.cli.main:main']},
   python_requires='>=3.10',
   install_requires=_INSTALL_REQUIRES,

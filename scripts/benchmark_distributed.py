@@ -15,7 +15,7 @@ import tensorflow_probability as tfp
 from absl import app, flags
 
 import tfp_reprior as tfr
-from tfp_reprior.internal import timing
+from tfp_reprior.benchmarks import timing
 
 _WIDTHS = flags.DEFINE_list('widths', ['64', '256', '512'], 'Widths of the network.')
 _NUMS_DATA = flags.DEFINE_list('nums_data', ['256', '1024', '4096'], 'Numbers of data.')

@@ -13,8 +13,8 @@ import tensorflow as tf
 from absl import app, flags
 
 import tfp_reprior as tfr
+from tfp_reprior.benchmarks import timing
 from tfp_reprior.experimental import steps, tangent_kernel
-from tfp_reprior.internal import timing
 
 _WIDTHS = flags.DEFINE_list('widths', ['8', '32', '64'], 'Widths of the hidden layer.')
 _REGULARIZERS = flags.DEFINE_list('regularizers', ['0.01', '0.1', '1', '10'], 'Values of lambda.')

@@ -13,7 +13,7 @@ import tensorflow_probability as tfp
 from absl import app, flags
 
 import tfp_reprior as tfr
-from tfp_reprior.internal import timing
+from tfp_reprior.benchmarks import timing
 
 _MODEL = flags.DEFINE_enum(
   'model',

@@ -11,8 +11,8 @@ import tensorflow_probability as tfp
 from absl import app, flags
 
 import tfp_reprior as tfr
+from tfp_reprior.benchmarks import timing
 from tfp_reprior.experimental import tangent_kernel
-from tfp_reprior.internal import timing
 
 _WIDTHS = flags.DEFINE_list('widths', ['64', '256'], 'Widths; channels are an eighth of it.')
 _NUMS_DATA = flags.DEFINE_list('nums_data', ['16', '64'], 'Numbers of data.')

@@ -16,7 +16,8 @@ import tensorflow_probability as tfp
 from absl import app, flags
 
 import tfp_reprior as tfr
-from tfp_reprior.internal import random, timing
+from tfp_reprior.benchmarks import timing
+from tfp_reprior.internal import random
 
 _WIDTHS = flags.DEFINE_list('widths', ['64', '256', '1024'], 'Widths; d is one more.')
 _NUM_DATA = flags.DEFINE_integer('num_data', 256, 'Number of data.', 1)

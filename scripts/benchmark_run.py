@@ -11,7 +11,7 @@ import threading
 from absl import app, flags
 
 import tfp_reprior as tfr
-from tfp_reprior.internal import timing
+from tfp_reprior.benchmarks import timing
 
 _WIDTH = flags.DEFINE_integer('width', 128, 'Width of the network.', 1)
 _NUM_TRAIN = flags.DEFINE_integer('num_train', 64, 'Number of training images.', 1)

@@ -18,9 +18,9 @@ import tensorflow_probability as tfp
 from absl import app, flags
 
 import tfp_reprior as tfr
-from tfp_reprior.figures import plotting
-from tfp_reprior.internal import random, timing
-from tfp_reprior.report import drawing
+from tfp_reprior.benchmarks import timing
+from tfp_reprior.internal import random
+from tfp_reprior.plots import drawing
 from tfp_reprior.sampling import runner, warmup
 
 _DATA_DIR = flags.DEFINE_string('data_dir', None, 'Of TFDS, with cifar10; else the digits.')
@@ -221,7 +221,7 @@ def draw(figure, rows):
   axes[0, 0].set_yticks(range(len(names)), [name.replace('_', ' ') for name in names])
   axes[0, 0].set_ylim(len(names) - 0.5, -0.5)
   figure.supxlabel('effective samples per 1,000 gradients', fontsize=9)
-  plotting.legend(figure)
+  drawing.legend(figure)
 
 
 def main(argv):

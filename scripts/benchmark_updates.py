@@ -10,7 +10,8 @@ import tensorflow as tf
 from absl import app, flags
 
 import tfp_reprior as tfr
-from tfp_reprior.internal import random, timing
+from tfp_reprior.benchmarks import timing
+from tfp_reprior.internal import random
 from tfp_reprior.mcmc import integrators
 
 _WIDTH = flags.DEFINE_integer('width', 1024, 'Width of the network.', 1)

@@ -22,7 +22,7 @@ import tensorflow_probability as tfp
 from absl import app, flags
 
 import tfp_reprior as tfr
-from tfp_reprior.internal import timing
+from tfp_reprior.benchmarks import timing
 from tfp_reprior.sampling import observations, runner, warmup
 
 _PROBLEMS = flags.DEFINE_list(

@@ -22,8 +22,9 @@ from absl import app, flags
 from tqdm import auto as tqdm
 
 import tfp_reprior as tfr
-from tfp_reprior.internal import random, timing
-from tfp_reprior.report import drawing
+from tfp_reprior.benchmarks import timing
+from tfp_reprior.internal import random
+from tfp_reprior.plots import drawing
 from tfp_reprior.sampling import runner, warmup
 
 _MODELS = flags.DEFINE_list('models', ['known', 'unknown', 'categorical'], 'Which to check.')

@@ -42,7 +42,7 @@ def test_import_is_quiet_and_leaves_optional_packages_alone():
     'before = set(sys.modules)\n'
     'sys.stdout.flush(); sys.stderr.flush(); print("---"); print("---", file=sys.stderr)\n'
     'import tfp_reprior\n'
-    'optional = {"matplotlib", "arviz", "tensorflow_datasets", "sklearn"}\n'
+    'optional = {"matplotlib", "jinja2", "arviz", "tensorflow_datasets", "sklearn"}\n'
     'imported = optional & (set(sys.modules) - before)  # Keras imports some of them by itself\n'
     'assert not imported, imported\n'
   )

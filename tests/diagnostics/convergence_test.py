@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 import tfp_reprior as tfr
+from tfp_reprior.diagnostics import convergence
 
 
 def _autoregressive(rho, num_draws, num_chains, seed):
@@ -211,3 +212,30 @@ def test_running_diagnostics_begin_without_figures():
   running = tfr.diagnostics.RunningDiagnostics()
   running.update(np.zeros((2, 3)))
   assert np.isnan(running.effective_sample_size()) and np.isnan(running.r_hat())
+
+
+def test_r_hat_of_beginnings_is_that_of_shorter_chains():
+  noise = np.random.default_rng(3).normal(size=(200, 3, 4))
+  draws = noise + np.arange(3)[:, np.newaxis]
+  lengths, values = convergence.r_hat_curve(draws)
+  assert lengths[0] == 4 and lengths[-1] == 200 and np.all(np.diff(lengths) > 0)
+  for length, actual in zip(lengths, values, strict=True):
+    first = draws[:length]
+    expected = first.mean(axis=0).var(axis=0) / first.var(axis=0).mean(axis=0)
+    np.testing.assert_allclose(actual, expected, rtol=1e-10)
+
+
+def test_autocorrelation_is_the_mean_product_of_draws_apart():
+  rng = np.random.default_rng(0)
+  draws = np.zeros([400, 2])
+  for t in range(1, 400):
+    draws[t] = 0.8 * draws[t - 1] + rng.standard_normal(2)
+  actual = convergence.autocorrelation(draws)
+  centered = draws - draws.mean(axis=0)
+  products = [np.mean(centered[t:] * centered[: 400 - t]) for t in range(len(actual))]
+  np.testing.assert_allclose(actual, np.array(products) / products[0], atol=1e-10)
+  assert 10 < len(actual) <= 200 and np.any(actual < 0.05)
+
+
+def test_chains_that_stay_where_they_are_correlate_fully():
+  np.testing.assert_array_equal(convergence.autocorrelation(np.ones([10, 2])), np.ones(5))

@@ -4,55 +4,6 @@ import numpy as np
 import pytest
 
 from tfp_reprior.report import measures
-from tfp_reprior.sampling import prediction as prediction_lib
-
-
-def test_r_hat_of_beginnings_is_that_of_shorter_chains(noise):
-  draws = noise(200, 3, 4) + np.arange(3)[:, np.newaxis]
-  lengths, values = measures.r_hat_curve(draws)
-  assert lengths[0] == 4 and lengths[-1] == 200 and np.all(np.diff(lengths) > 0)
-  for length, actual in zip(lengths, values, strict=True):
-    first = draws[:length].astype(np.float64)
-    expected = first.mean(axis=0).var(axis=0) / first.var(axis=0).mean(axis=0)
-    np.testing.assert_allclose(actual, expected, rtol=1e-3)
-
-
-def test_autocorrelation_is_the_mean_product_of_draws_apart():
-  rng = np.random.default_rng(0)
-  draws = np.zeros([400, 2])
-  for t in range(1, 400):
-    draws[t] = 0.8 * draws[t - 1] + rng.standard_normal(2)
-  actual = measures.autocorrelation(draws)
-  centered = draws - draws.mean(axis=0)
-  products = [np.mean(centered[t:] * centered[: 400 - t]) for t in range(len(actual))]
-  np.testing.assert_allclose(actual, np.array(products) / products[0], atol=1e-10)
-  assert 10 < len(actual) <= 200 and np.any(actual < 0.05)
-
-
-def test_chains_that_stay_where_they_are_correlate_fully():
-  np.testing.assert_array_equal(measures.autocorrelation(np.ones([10, 2])), np.ones(5))
-
-
-def test_accuracy_of_the_surest_by_hand():
-  probabilities = np.array([[0.6, 0.4], [0.1, 0.9], [0.8, 0.2], [0.3, 0.7]])
-  # By confidence these are inputs 1, 2, 3 and 0, of which the second is wrong.
-  actual = measures.accuracy_of_surest(probabilities, np.array([0, 1, 1, 1]))
-  np.testing.assert_allclose(actual, [1, 1 / 2, 2 / 3, 3 / 4])
-
-
-def test_coverage_counts_targets_in_central_intervals():
-  prediction = prediction_lib.Prediction(np.zeros([1, 4, 1]), np.zeros([1, 4, 1]), 1.0)
-  # Of a normal distribution the interval of 68.3 % ends at 1, that of 95.4 % at 2.
-  y = np.array([[0.1], [-0.9], [1.5], [-3.0]])
-  actual = measures.coverage(prediction, y, [0.01, 0.683, 0.954, 0.99])
-  np.testing.assert_allclose(actual, [0, 0.5, 0.75, 0.75])
-
-
-def test_errors_are_grouped_by_standard_deviation():
-  stddev = np.array([2.0, 1.0] * 5)
-  errors = np.array([4.0, 3.0] * 5)
-  np.testing.assert_allclose(measures.binned_errors(stddev, errors), [[1, 3], [2, 4]])
-  assert measures.binned_errors(stddev[:3], errors[:3]).shape == (1, 2)
 
 
 def test_figures_are_those_of_the_run(pretend, noise):

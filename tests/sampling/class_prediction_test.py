@@ -6,7 +6,7 @@ import scipy.stats
 import statistics_lib
 
 import tfp_reprior as tfr
-from tfp_reprior.sampling import metrics
+from tfp_reprior.diagnostics import metrics
 
 
 def _probabilities(draws=5, inputs=4, classes=3, seed=0):

@@ -90,7 +90,7 @@ def plain_preparation(posterior):
 
 def to_arrays(prediction, preparation):
   """What to write: a dict of arrays, in the units of the raw targets."""
-  if isinstance(prediction, tfr.sampling.ClassPrediction):
+  if prediction.is_discrete:
     shape = prediction.class_probabilities.shape
     arrays = {'probability_stddev': np.broadcast_to(prediction.function_stddev, shape)}
   else:

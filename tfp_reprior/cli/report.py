@@ -8,7 +8,7 @@ HELP = 'write a report on runs'
 
 DESCRIPTION = """\
 Writes one page of HTML on finished runs: settings, mixing, predictions. Several runs are compared
-with the first. The page needs no other file and no network. It takes matplotlib
+with the first. The page needs no other file and no network. It takes matplotlib and Jinja2
 (pip install tfp-reprior[plot]).
 
 example:

@@ -1,5 +1,6 @@
 """`tfp-reprior sample`: from data and a model to draws, predictions and a report."""
 
+import argparse
 import pathlib
 import sys
 import warnings
@@ -43,20 +44,19 @@ def add_arguments(parser):
   run.add_argument('--run_dir', required=True, metavar='DIR', help='folder for everything')
   run.add_argument(
     '--resume',
-    action='store_true',
+    action=argparse.BooleanOptionalAction,
     default=True,
-    help='go on with the run that --run_dir holds, if it holds one (the default)',
-  )
-  run.add_argument(
-    '--no-resume', action='store_false', dest='resume', help='refuse if --run_dir holds a run'
+    help='go on with the run that --run_dir holds, the default, or refuse to',
   )
   flags.add(
     run, '--checkpoint_seconds', flags.positive_number, 60.0, 'time after which it is saved again'
   )
   run.add_argument(
-    '--report', action='store_true', default=True, help='write DIR/report.html (the default)'
+    '--report',
+    action=argparse.BooleanOptionalAction,
+    default=True,
+    help='write DIR/report.html, the default, or not',
   )
-  run.add_argument('--no-report', action='store_false', dest='report', help='write no report')
   run.add_argument('--quiet', action='store_true', help='show no progress')
 
 
@@ -155,7 +155,7 @@ def _strategy(args):
 
 
 def write_report(result, run_dir):
-  """Writes the report beside the run, if matplotlib is there."""
+  """Writes the report beside the run, if matplotlib and Jinja2 are there."""
   path = pathlib.Path(run_dir) / 'report.html'
   try:
     tfr.report.write_report([result], path, [run_dir])

@@ -208,6 +208,8 @@ def _read_table(path):
   _check_is_file(path)
   # Spreadsheet programs begin files with a byte order mark, which utf-8-sig leaves out.
   with open(path, newline='', encoding='utf-8-sig') as file:
+    # Commas alone: `csv.Sniffer` guesses, and misreads doubled quotes if the lines that it saw have
+    # none.
     reader = csv.reader(file, strict=True)
     try:
       numbered = [(reader.line_num, row) for row in reader if row]

@@ -1,4 +1,4 @@
-"""How chains are judged: projections, effective sample size, R-hat, and the verdict on a run."""
+"""How chains and predictions are judged: effective sample size, R-hat, metrics, the verdict."""
 
 from tfp_reprior.diagnostics.convergence import (
   RunningDiagnostics,
@@ -8,6 +8,7 @@ from tfp_reprior.diagnostics.convergence import (
   r_hat_squared,
   tail_effective_sample_size,
 )
+from tfp_reprior.diagnostics.metrics import evaluate
 from tfp_reprior.diagnostics.projections import RandomProjections
 from tfp_reprior.diagnostics.verdict import (
   Mixing,
@@ -27,6 +28,7 @@ __all__ = [
   'Verdict',
   'bulk_effective_sample_size',
   'effective_sample_size',
+  'evaluate',
   'judge',
   'measure',
   'r_hat',

@@ -68,6 +68,40 @@ def r_hat_squared(draws):
   return (within + between) / within
 
 
+def r_hat_curve(draws, num_points=25):
+  """`r_hat_squared` minus 1 of growing beginnings of chains, as in the paper.
+
+  Args:
+    draws: `[s, c, ...]`, draws by chains, at least two chains.
+    num_points: The most lengths to choose.
+
+  Returns:
+    lengths: How many draws were counted, `[p]`.
+    values: `[p, ...]`, infinite where no chain moved.
+  """
+  s = len(draws)
+  lengths = np.unique(np.geomspace(min(s, max(_FEWEST_DRAWS, s // 50)), s, num_points).astype(int))
+  values = np.stack([r_hat_squared(draws[:length]) for length in lengths]) - 1
+  return lengths, np.where(np.isfinite(values), values, np.inf)
+
+
+def autocorrelation(draws):
+  """Autocorrelation of draws `[s, c]`, each chain about its own mean, averaged over chains.
+
+  Returns:
+    `[t]`, from lag 0 to three times the lag at which it falls below 0.05, or to half of the draws.
+  """
+  draws = np.asarray(draws, np.float64)
+  with _without_cast_warnings():
+    products = tfp.stats.auto_correlation(draws, axis=0, normalize=False)  # [s, c]
+  covariance = np.mean(products, axis=1)
+  s = len(draws)
+  rho = covariance / covariance[0] if covariance[0] > 0 else np.ones(s)
+  is_small = rho < 0.05
+  end = max(10, 3 * int(np.argmax(is_small))) if np.any(is_small) else s
+  return rho[: max(2, min(end, s // 2))]
+
+
 def bulk_effective_sample_size(draws):
   """Effective sample size of all chains together, after rank normalization.
 

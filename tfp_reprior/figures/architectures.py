@@ -1,11 +1,11 @@
 """Effective sample sizes and R-hat against steps, of two architectures."""
 
-from tfp_reprior.figures import chains, plotting, recipes
-from tfp_reprior.report import drawing
+from tfp_reprior.figures import chains, recipes
+from tfp_reprior.plots import drawing
 
 _SAMPLERS = {
-  'uncalibrated_standard': plotting.STANDARD,
-  'uncalibrated_langevin': plotting.REPRIORISED,
+  'uncalibrated_standard': drawing.STANDARD,
+  'uncalibrated_langevin': drawing.REPRIORISED,
 }
 _TITLES = {'fcn': 'fully connected', 'wide_resnet': 'Wide ResNet'}
 _PROBLEMS = {
@@ -67,11 +67,11 @@ def _make_draw(key, label):
         everything = []
         for row in chosen:
           curves = row['curves'][name]
-          low, mean, high = plotting.spread(curves[key])
+          low, mean, high = recipes.spread(curves[key])
           i = nums_train.index(row['num_train'])
           style = {**_SAMPLERS[row['run']['sampler']], 'linestyle': _DASHES[i], 'marker': None}
           style['label'] = style['label'] if i == 0 else None
-          plotting.curve_with_band(ax, curves['steps'], mean, low, high, **style)
+          drawing.curve_with_band(ax, curves['steps'], mean, low, high, **style)
           everything += [*low, *high]
         drawing.log_scale(ax, 'x', curves['steps'])
         drawing.log_scale(ax, 'y', everything)
@@ -86,8 +86,8 @@ def _make_draw(key, label):
       )
     for ax, name in zip(grid[:, 0], chains.NAMES, strict=True):
       ax.set_ylabel(f'{label}, {chains.NAMES[name]}')
-    figure.supxlabel(f'steps ({plotting.DATA[rows[0]["data"]]})', fontsize=9)
-    plotting.legend(figure)
+    figure.supxlabel(f'steps ({recipes.DATA[rows[0]["data"]]})', fontsize=9)
+    drawing.legend(figure)
 
   return draw
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from tfp_reprior import data as data_lib
 from tfp_reprior import diagnostics, likelihoods, models, sampling
-from tfp_reprior.report import measures
+from tfp_reprior.diagnostics import convergence
 
 NAMES = {'theta': 'weights', 'f': 'outputs'}
 _MODELS = {'fcn': models.fcn, 'cnn': models.cnn, 'wide_resnet': models.wide_resnet}
@@ -72,7 +72,7 @@ def _ess_per_step(result, name, num_draws=None):
 
 
 def _curves(result, name):
-  lengths, r_hat = measures.r_hat_curve(result.trace[name], _NUM_LENGTHS)
+  lengths, r_hat = convergence.r_hat_curve(result.trace[name], _NUM_LENGTHS)
   return {
     'steps': [int(length) * result.settings['thinning'] for length in lengths],
     'ess_per_step': [_ess_per_step(result, name, length) for length in lengths],

@@ -6,9 +6,9 @@ from tfp_reprior import data as data_lib
 from tfp_reprior import models, theory
 from tfp_reprior.densities import collapsed_posterior
 from tfp_reprior.densities import posterior as posterior_lib
-from tfp_reprior.figures import plotting, recipes
+from tfp_reprior.figures import recipes
 from tfp_reprior.internal import random
-from tfp_reprior.report import drawing
+from tfp_reprior.plots import drawing
 from tfp_reprior.sampling import runner, samplers
 
 _WIDTHS = {
@@ -65,7 +65,7 @@ def _draw_kl(figure, rows):
     values, errors = (
       np.array([row[name][key] for row in rows]) for key in ('value', 'standard_error')
     )
-    style = plotting.REPRIORISED if name == 'phi' else plotting.STANDARD
+    style = drawing.REPRIORISED if name == 'phi' else drawing.STANDARD
     ax.errorbar(widths, values, 2 * errors, capsize=2, markersize=3.5, **style)
     # White, where the normalizer hangs on a few draws and the estimate is too low.
     few = [i for i, row in enumerate(rows) if row[name]['effective_sample_size'] < _FEW]
@@ -76,11 +76,11 @@ def _draw_kl(figure, rows):
     else:
       expected = values[-1] * widths[-1] / np.array(widths)
       ax.plot(widths, expected, color=drawing.INK, linestyle=':', label='1 / width')
-    plotting.log_log(ax, widths, values)
+    drawing.log_log(ax, widths, values)
     ax.set_title(rf'$\{name}$', fontsize=9)
   figure.axes[0].set_ylabel('KL(N(0, I) || posterior)')
-  figure.supxlabel(f'width ({plotting.describe(rows[0])})', fontsize=9)
-  plotting.legend(figure)
+  figure.supxlabel(f'width ({recipes.describe(rows[0])})', fontsize=9)
+  drawing.legend(figure)
 
 
 def _compute_gradients(piece, context):
@@ -121,18 +121,18 @@ def _draw_gradients(figure, rows):
   ax = figure.subplots()
   widths = [row['width'] for row in rows]
   everything = []
-  for style in (plotting.STANDARD, plotting.REPRIORISED):
+  for style in (drawing.STANDARD, drawing.REPRIORISED):
     low, middle, high = np.transpose([row['distance'][style['label']] for row in rows])
-    plotting.curve_with_band(ax, widths, middle, low, high, **style)
+    drawing.curve_with_band(ax, widths, middle, low, high, **style)
     everything += [*low, *high]
   expected = middle[-1] * np.sqrt(widths[-1] / np.array(widths))
   ax.plot(widths, expected, color=drawing.INK, linestyle=':', label=r'width$^{-1/2}$')
   normal = [row['normal'] for row in rows]
   ax.plot(widths, normal, color=drawing.MUTED, linestyle='--', label=r'$|\nabla \log N|$')
-  plotting.log_log(ax, widths, [*everything, *normal])
-  ax.set_xlabel(f'width ({plotting.describe(rows[0])})')
+  drawing.log_log(ax, widths, [*everything, *normal])
+  ax.set_xlabel(f'width ({recipes.describe(rows[0])})')
   ax.set_ylabel(r'$|\nabla \log p - \nabla \log N|$')
-  plotting.legend(figure)
+  drawing.legend(figure)
 
 
 RECIPES = {

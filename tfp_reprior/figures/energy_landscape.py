@@ -8,7 +8,7 @@ from tfp_reprior import compilation, models
 from tfp_reprior import data as data_lib
 from tfp_reprior.densities import collapsed_posterior
 from tfp_reprior.densities import posterior as posterior_lib
-from tfp_reprior.figures import plotting, recipes
+from tfp_reprior.figures import recipes
 
 _NAMES = ('standard', 'repriorised')
 _SCALES = {
@@ -124,7 +124,7 @@ def _draw(figure, rows):
     ax.set_title(f'width {row["width"]}\nn = {row["num_train"]}', fontsize=9)
   bar = figure.colorbar(contours, ax=grid, shrink=0.8, ticks=range(int(deepest) + 1))
   bar.set_label('log10(1 + largest − log-density)')
-  figure.supxlabel(plotting.DATA[rows[0]['data']], fontsize=9)
+  figure.supxlabel(recipes.DATA[rows[0]['data']], fontsize=9)
 
 
 RECIPES = {'energy-landscape': recipes.Recipe(_pieces, _compute, _draw)}

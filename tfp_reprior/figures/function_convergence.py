@@ -5,9 +5,9 @@ import numpy as np
 from tfp_reprior import models, theory
 from tfp_reprior.densities import collapsed_posterior
 from tfp_reprior.densities import posterior as posterior_lib
-from tfp_reprior.figures import plotting, recipes
+from tfp_reprior.figures import recipes
 from tfp_reprior.internal import random
-from tfp_reprior.report import drawing
+from tfp_reprior.plots import drawing
 from tfp_reprior.theory import prior_draws
 
 _SCALES = {
@@ -81,7 +81,7 @@ def _draw(figure, rows):
     ax.set_title(f'width {row["width"]}', fontsize=9)
     ax.set(xlabel='x')
   axes[0].set_ylabel('f(x)')
-  plotting.legend(figure)
+  drawing.legend(figure)
 
 
 RECIPES = {'function-convergence': recipes.Recipe(_pieces, _compute, _draw)}

@@ -5,8 +5,8 @@ import tensorflow as tf
 
 from tfp_reprior import theory
 from tfp_reprior.bijectors import factorization
-from tfp_reprior.figures import plotting, recipes
-from tfp_reprior.report import drawing
+from tfp_reprior.figures import recipes
+from tfp_reprior.plots import drawing
 
 _NUM_POINTS = 101
 _LIMIT = 3.5
@@ -67,7 +67,7 @@ def _draw(figure, rows):
     title = 'weights' if name == 'theta' else 'after the map'
     ax.set_title(f'{title}: stable steps up to {step_size:.3g}', fontsize=9)
     ax.set(xlabel=f'${_LABELS[name]}_1$', ylabel=f'${_LABELS[name]}_2$', aspect='equal')
-  plotting.legend(figure)
+  drawing.legend(figure)
 
 
 RECIPES = {'linear-map': recipes.Recipe(_pieces, _compute, _draw)}

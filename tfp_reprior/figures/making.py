@@ -59,7 +59,7 @@ def make_figure(name, scale='laptop', out='figures', data_dir=None, seed=1, prog
   import tqdm  # with what follows, kept out of `tfp-reprior figure --help`
 
   from tfp_reprior.internal import checks, files
-  from tfp_reprior.report import drawing
+  from tfp_reprior.plots import drawing
 
   checks.one_of('name', name, tuple(FIGURES))
   checks.one_of('scale', scale, SCALES)

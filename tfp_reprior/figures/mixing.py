@@ -1,10 +1,11 @@
 """Effective sample sizes of chains after warm-up, standard and repriorised."""
 
-from tfp_reprior.figures import chains, plotting, recipes
+from tfp_reprior.figures import chains, recipes
+from tfp_reprior.plots import drawing
 
 _SAMPLERS = {
-  'uncalibrated_standard': plotting.STANDARD,
-  'uncalibrated_langevin': plotting.REPRIORISED,
+  'uncalibrated_standard': drawing.STANDARD,
+  'uncalibrated_langevin': drawing.REPRIORISED,
 }
 _RUN = {
   'smoke': {'num_results': 20, 'num_burnin_steps': 2, 'thinning': 2, 'step_size': 0.02},
@@ -50,12 +51,12 @@ def _make_pieces(name, likelihood='gaussian'):
 
 
 def _draw_width(figure, rows):
-  label = f'width ({plotting.describe(rows[0])})'
+  label = f'width ({recipes.describe(rows[0])})'
   _draw(figure, rows, lambda row: row['network']['width'], label)
 
 
 def _draw_dataset(figure, rows):
-  name, width = plotting.DATA[rows[0]['data']], rows[0]['network']['width']
+  name, width = recipes.DATA[rows[0]['data']], rows[0]['network']['width']
   _draw(figure, rows, lambda row: row['num_train'], f'number of data ({name}, width {width})')
 
 
@@ -65,14 +66,14 @@ def _draw(figure, rows, x_fn, label):
     for sampler, style in _SAMPLERS.items():
       chosen = [row for row in rows if row['run']['sampler'] == sampler]
       x = [x_fn(row) for row in chosen]
-      low, mean, high = plotting.spread([row['ess_per_step'][name] for row in chosen])
-      plotting.curve_with_band(ax, x, mean, low, high, **style)
+      low, mean, high = recipes.spread([row['ess_per_step'][name] for row in chosen])
+      drawing.curve_with_band(ax, x, mean, low, high, **style)
       everything += [*low, *high]
-    plotting.log_log(ax, x, everything)
+    drawing.log_log(ax, x, everything)
     ax.set_title(chains.NAMES[name], fontsize=9)
   figure.axes[0].set_ylabel('effective samples per step')
   figure.supxlabel(label, fontsize=9)
-  plotting.legend(figure)
+  drawing.legend(figure)
 
 
 RECIPES = {

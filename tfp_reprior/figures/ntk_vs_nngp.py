@@ -7,15 +7,15 @@ from tfp_reprior import data as data_lib
 from tfp_reprior import diagnostics, experimental, models
 from tfp_reprior.densities import composed_posterior
 from tfp_reprior.densities import posterior as posterior_lib
-from tfp_reprior.figures import plotting, recipes
+from tfp_reprior.figures import recipes
 from tfp_reprior.internal import parts as parts_lib
 from tfp_reprior.internal import random
 from tfp_reprior.mcmc import underdamped_langevin
-from tfp_reprior.report import drawing
+from tfp_reprior.plots import drawing
 from tfp_reprior.sampling import runner
 
 _MAPS = {
-  'readout': {**plotting.REPRIORISED, 'label': 'readout (NNGP) map'},
+  'readout': {**drawing.REPRIORISED, 'label': 'readout (NNGP) map'},
   'linearised': {'color': drawing.COLORS[2], 'marker': '^', 'label': 'linearised (NTK) map'},
 }
 _MEASURES = {'proj': 'weights', 'dots': r'$|\theta|^2$'}
@@ -168,22 +168,22 @@ def _draw(figure, rows):
       for map_name, style in _MAPS.items():
         chosen = [r for r in rows if r['map'] == map_name and r['num_train'] == num_train]
         x = [row['regularizer'] for row in chosen]
-        low, mean, high = plotting.spread([row[name] for row in chosen])
-        plotting.curve_with_band(ax, x, mean, low, high, **style)
+        low, mean, high = recipes.spread([row[name] for row in chosen])
+        drawing.curve_with_band(ax, x, mean, low, high, **style)
         # White, where no step size was accepted often enough.
         rough = [i for i, row in enumerate(chosen) if not row['is_accepted']]
         open_style = {**style, 'markerfacecolor': 'white', 'linestyle': 'none', 'label': None}
         ax.plot(np.array(x)[rough], np.array(mean)[rough], markersize=3.5, zorder=3, **open_style)
         everything += [*low, *high]
-      plotting.log_log(ax, x, everything)
+      drawing.log_log(ax, x, everything)
     column[0].set_title(f'n = {num_train}', fontsize=9)
   for ax, name in zip(grid[:, 0], _MEASURES, strict=True):
     ax.set_ylabel(f'ESS per step, {_MEASURES[name]}')
   width = rows[0]['network']['width']
   figure.supxlabel(
-    rf'$\lambda$ ({plotting.DATA[rows[0]["data"]]}, width {width}, noise variance 0.01)', fontsize=9
+    rf'$\lambda$ ({recipes.DATA[rows[0]["data"]]}, width {width}, noise variance 0.01)', fontsize=9
   )
-  plotting.legend(figure)
+  drawing.legend(figure)
 
 
 RECIPES = {'ntk-vs-nngp': recipes.Recipe(_pieces, _compute, _draw)}

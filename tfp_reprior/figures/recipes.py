@@ -4,6 +4,8 @@ import pathlib
 from collections.abc import Callable
 from typing import NamedTuple
 
+DATA = {'digits': 'digits', 'cifar10': 'CIFAR-10'}  # what to call them
+
 
 class Recipe(NamedTuple):
   """How to make a figure.
@@ -36,3 +38,13 @@ class Context(NamedTuple):
   data_dir: str | None
   run_dir: pathlib.Path
   progress: bool
+
+
+def describe(row):
+  """The data of a row, as text."""
+  return f'{DATA[row["data"]]}, n = {row["num_train"]}'
+
+
+def spread(figures):
+  """Lows, means and highs of a list of dicts with `min`, `mean` and `max`."""
+  return tuple([f[which] for f in figures] for which in ('min', 'mean', 'max'))

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from tfp_reprior.figures import chains, plotting, recipes
-from tfp_reprior.report import drawing
+from tfp_reprior.figures import chains, recipes
+from tfp_reprior.plots import drawing
 from tfp_reprior.sampling import samplers
 
 _WIDTHS = {'smoke': (4,), 'laptop': (64, 256), 'paper': (64, 256, 1024)}
@@ -42,7 +42,7 @@ def _draw(figure, rows):
     everything = []
     for i, width in enumerate(widths):
       chosen = [row['ess_per_step'][name] for row in rows if row['network']['width'] == width]
-      low, mean, high = 1000 * np.array(plotting.spread(chosen))
+      low, mean, high = 1000 * np.array(recipes.spread(chosen))
       y = np.arange(len(names)) + 0.18 * (i - (len(widths) - 1) / 2)
       color = drawing.COLORS[i]
       ax.hlines(y, low, high, color=color, alpha=0.4, linewidth=3)
@@ -53,8 +53,8 @@ def _draw(figure, rows):
   labels = [f'{n} (paper)' if n == _PAPER else n for n in names]
   axes[0].set_yticks(range(len(names)), [label.replace('_', ' ') for label in labels])
   axes[0].set_ylim(len(names) - 0.5, -0.5)
-  figure.supxlabel(f'effective samples per 1,000 steps ({plotting.describe(rows[0])})', fontsize=9)
-  plotting.legend(figure)
+  figure.supxlabel(f'effective samples per 1,000 steps ({recipes.describe(rows[0])})', fontsize=9)
+  drawing.legend(figure)
 
 
 RECIPES = {'samplers': recipes.Recipe(_pieces, chains.compute, _draw)}

@@ -4,14 +4,15 @@ import numpy as np
 import tensorflow as tf
 
 from tfp_reprior import compilation, models
+from tfp_reprior.benchmarks import timing
 from tfp_reprior.densities import posterior as posterior_lib
-from tfp_reprior.figures import plotting, recipes
-from tfp_reprior.internal import timing
+from tfp_reprior.figures import recipes
+from tfp_reprior.plots import drawing
 from tfp_reprior.sampling import samplers
 
 _STYLES = {
-  'uncalibrated_standard': plotting.STANDARD,
-  'uncalibrated_langevin': plotting.REPRIORISED,
+  'uncalibrated_standard': drawing.STANDARD,
+  'uncalibrated_langevin': drawing.REPRIORISED,
 }
 _MODELS = {'fcn': models.fcn, 'cnn': models.cnn}
 _TITLES = {'fcn': 'fully connected', 'cnn': 'convolutional'}
@@ -74,7 +75,7 @@ def _draw(figure, rows):
       seconds = [row['seconds'][name] for row in chosen]
       ax.plot(widths, seconds, markersize=3.5, **style)
       everything += seconds
-    plotting.log_log(ax, widths, everything)
+    drawing.log_log(ax, widths, everything)
     ax.set_title(title, fontsize=9)
   figure.axes[0].set_ylabel('seconds per step')
   machine = rows[0]['machine']
@@ -82,7 +83,7 @@ def _draw(figure, rows):
     f'width (n = {rows[0]["num_data"]}; {machine["cores"]} cores, {machine["processor"]})',
     fontsize=9,
   )
-  plotting.legend(figure)
+  drawing.legend(figure)
 
 
 RECIPES = {'speed': recipes.Recipe(_pieces, _compute, _draw)}

@@ -4,9 +4,7 @@ import functools
 
 import numpy as np
 
-from tfp_reprior import diagnostics
-from tfp_reprior.diagnostics import verdict
-from tfp_reprior.sampling import metrics
+from tfp_reprior.diagnostics import metrics, verdict
 
 # What is drawn; all of `verdict.NAMES` is in tables.
 DRAWN = ('hidden', 'theta', 'f', 'noise_scale', 'log_likelihood')
@@ -15,7 +13,6 @@ METRICS = {
   'coverage_90': 'coverage of 90 % intervals',
   'negative_log_likelihood': 'negative log likelihood',
 }
-_MIN_DRAWS = 4  # fewer have no autocorrelation to speak of
 
 
 class Run:
@@ -26,14 +23,14 @@ class Run:
     label: What the page calls it.
 
   Attributes:
-    names: List of the quantities to draw. The weights are drawn by the hidden ones, if there are
-      any: the readout may be drawn anew each time, and would hide them.
+    names: List of the quantities to draw, of those that were judged. The weights are drawn by the
+      hidden ones, if there are any: the readout may be drawn anew each time, and would hide them.
   """
 
   def __init__(self, result, label):
     self.result = result
     self.label = label
-    known = [n for n in DRAWN if n in result.trace and result.num_draws >= _MIN_DRAWS]
+    known = [n for n in DRAWN if n in self.verdict.mixing]
     self.names = [n for n in known if n != 'theta' or 'hidden' not in known]
 
   @property
@@ -49,6 +46,11 @@ class Run:
     """The trace of a quantity, `[s, c, r]`, also if it is one number."""
     values = np.asarray(self.result.trace[name])
     return values.reshape([*values.shape[:2], -1])
+
+  def r_hat_group(self, name, label):
+    """A group of `plots.mixing.r_hat`; without draws if there is no other chain to compare with."""
+    has_curve = name in self.names and self.result.num_chains > 1
+    return label, self.draws(name) if has_curve else None, self.result.settings['thinning']
 
   @functools.cached_property
   def ess(self):
@@ -102,56 +104,3 @@ class Run:
     milliseconds = 1000 * self.result.seconds['sampling']
     figures['milliseconds per step of all chains'] = milliseconds / self.result.num_steps
     return figures | {f'test {name}': value for name, value in self.metrics.items()}
-
-
-def r_hat_curve(draws, num_points=25):
-  """R-hat**2 - 1 of growing beginnings of chains, as in the paper.
-
-  Args:
-    draws: `[s, c, r]`.
-    num_points: The most lengths to choose.
-
-  Returns:
-    lengths: How many draws were counted, `[p]`.
-    values: `[p, r]`, infinite where no chain moved.
-  """
-  s = len(draws)
-  lengths = np.unique(np.geomspace(min(s, max(_MIN_DRAWS, s // 50)), s, num_points).astype(int))
-  values = np.stack([diagnostics.r_hat_squared(draws[:length]) for length in lengths]) - 1
-  return lengths, np.where(np.isfinite(values), values, np.inf)
-
-
-def autocorrelation(draws):
-  """Autocorrelation of draws `[s, c]`, each chain about its own mean, averaged over chains.
-
-  Returns:
-    `[t]`, from lag 0 to three times the lag at which it falls below 0.05, or to half of the draws.
-  """
-  s = len(draws)
-  centered = draws - np.mean(draws, axis=0)
-  power = np.abs(np.fft.rfft(centered, 2 * s, axis=0)) ** 2
-  covariance = np.mean(np.fft.irfft(power, axis=0)[:s], axis=1) / (s - np.arange(s))
-  rho = covariance / covariance[0] if covariance[0] > 0 else np.ones(s)
-  is_small = rho < 0.05
-  end = max(10, 3 * int(np.argmax(is_small))) if np.any(is_small) else s
-  return rho[: max(2, min(end, s // 2))]
-
-
-def coverage(prediction, y, levels):
-  """The share of `y` `[m, k]` within the central interval of each probability in `levels`."""
-  distance = np.abs(2 * prediction.cdf(y) - 1).ravel()
-  return np.array([np.mean(distance <= level) for level in levels])
-
-
-def accuracy_of_surest(probabilities, labels):
-  """Accuracy on the inputs of greatest confidence, `[m]`: on one of them, on two, ..., on all."""
-  order = np.argsort(-np.max(probabilities, axis=-1), kind='stable')
-  is_right = np.argmax(probabilities, axis=-1) == labels
-  return np.cumsum(is_right[order]) / np.arange(1, len(labels) + 1)
-
-
-def binned_errors(stddev, errors, num_bins=10):
-  """Root mean squares of both vectors in groups of like `stddev`, five or more each: `[b, 2]`."""
-  pairs = np.stack([stddev, errors], axis=-1)[np.argsort(stddev)]
-  groups = np.array_split(pairs, min(num_bins, max(1, len(pairs) // 5)))
-  return np.array([np.sqrt(np.mean(group**2, axis=0)) for group in groups])

@@ -5,7 +5,6 @@ from tfp_reprior.sampling.class_prediction import (
   CategoricalPrediction,
   ClassPrediction,
 )
-from tfp_reprior.sampling.metrics import evaluate
 from tfp_reprior.sampling.prediction import Prediction
 from tfp_reprior.sampling.result import Result, load_result
 from tfp_reprior.sampling.runs import sample_posterior, warm_up
@@ -24,7 +23,6 @@ __all__ = [
   'Settings',
   'Warmup',
   'WarmupError',
-  'evaluate',
   'load_result',
   'make_sampler',
   'sample_posterior',

@@ -31,6 +31,8 @@ class ClassPrediction(abc.ABC):
     mean: `[m, k]`.
   """
 
+  is_discrete = True  # an observation is a class
+
   def __init__(self, probabilities, moments=None):
     self.probabilities = np.asarray(probabilities, np.float64)
     if moments is None:

@@ -1,4 +1,8 @@
-"""Running mean and variance, updated draw by draw."""
+"""Running mean and variance, updated draw by draw.
+
+`tfp.experimental.stats.RunningVariance` has such a recursion, but for one tensor, and is a leaf to
+`tf.nest`: states here are lists of parts, and checkpoints hold flat tensors.
+"""
 
 from typing import Any, NamedTuple
 

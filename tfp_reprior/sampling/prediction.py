@@ -34,6 +34,8 @@ class Prediction:
     moments: Pair of mean and variance of f, `[m, k]`, over more draws than there are components.
   """
 
+  is_discrete = False  # an observation is a real number
+
   def __init__(self, means, variances, noise_variance, moments=None):
     self.means = np.asarray(means, np.float64)
     self.variances = np.asarray(variances, np.float64)

@@ -17,7 +17,7 @@ from tfp_reprior.densities import posterior as posterior_lib
 from tfp_reprior.diagnostics import verdict as verdict_lib
 from tfp_reprior.internal import files
 from tfp_reprior.models import readout_split
-from tfp_reprior.sampling import class_prediction, metrics, moments
+from tfp_reprior.sampling import class_prediction, moments
 from tfp_reprior.sampling import draws as draws_lib
 from tfp_reprior.sampling import prediction as prediction_lib
 from tfp_reprior.sampling import warmup as warmup_lib
@@ -158,7 +158,7 @@ class Result:
     return None if self.x_test is None else self._predict(self.x_test, f_moments=self._f_moments)
 
   def evaluate(self, prediction=None, y=None):
-    """Figures of merit; see `tfp_reprior.sampling.evaluate`. By default, of the test data."""
+    """Figures of merit; see `tfp_reprior.diagnostics.evaluate`. By default, of the test data."""
     if prediction is None:
       if self.x_test is None or self.y_test is None:
         raise ValueError(
@@ -166,7 +166,7 @@ class Result:
           f'x_test={_kind(self.x_test)}, y_test={_kind(self.y_test)}'
         )
       prediction, y = self.test_prediction, self.y_test
-    return metrics.evaluate(prediction, y)
+    return diagnostics.evaluate(prediction, y)
 
   @functools.cached_property
   def verdict(self):

@@ -1,9 +1,9 @@
-"""Plots of how chains mix. Each function returns HTML, or a list of it."""
+"""Plots of how chains mix. Each function returns a `svg.Plot`, or a list of them."""
 
 import numpy as np
 
-from tfp_reprior.diagnostics import verdict
-from tfp_reprior.report import drawing, measures
+from tfp_reprior.diagnostics import convergence
+from tfp_reprior.plots import drawing, svg
 
 _MAX_POINTS = 160  # of a line, which keeps the page small
 _MAX_CHAINS = 6
@@ -19,12 +19,15 @@ def effective_sample_sizes(title, groups, unit):
     groups: List of pairs: text, and effective sample sizes per `unit`, `[r]` or empty. What is one
       number has no distribution, and is left out.
     unit: `'step'` or `'second'`.
+
+  Returns:
+    The plot; None if no chain moved.
   """
   groups = [(i, label, np.asarray(v)) for i, (label, v) in enumerate(groups)]
   groups = [(i, label, v[np.isfinite(v)]) for i, label, v in groups if len(v) > 1]
   groups = [group for group in groups if len(group[-1])]
   if not groups:
-    return ''  # no chain moved
+    return None
 
   def draw_fn(ax):
     everything = np.concatenate([v for _, _, v in groups])
@@ -48,10 +51,10 @@ def effective_sample_sizes(title, groups, unit):
     'step': 'Per step of one chain: 1 would be independent draws.',
     'second': 'Of all chains together, by the time of sampling alone.',
   }
-  return drawing.plot(
+  return svg.plot(
     title,
     draw_fn,
-    [drawing.line_key(i, f'{label} (median {np.median(v):.3g})') for i, label, v in groups],
+    [svg.line_key(i, f'{label} (median {np.median(v):.3g})') for i, label, v in groups],
     'How many random projections have which bulk effective sample size; dotted lines are medians. '
     f'Further right is better, and the left end is what mixes worst. {of_unit[unit]}',
   )
@@ -67,7 +70,7 @@ def r_hat(title, groups):
   curves = []
   for i, (label, draws, thinning) in enumerate(groups):
     if draws is not None:
-      lengths, values = measures.r_hat_curve(draws)
+      lengths, values = convergence.r_hat_curve(draws)
       ordered = np.sort(values, axis=1)
       curves.append(
         (i, label, thinning * lengths, ordered[:, -1], ordered[:, len(ordered[0]) // 2])
@@ -81,11 +84,11 @@ def r_hat(title, groups):
     drawing.log_scale(ax, 'y', np.concatenate([v for c in curves for v in c[3:]]))
     ax.set(xlabel='steps of a chain', ylabel='R-hat² − 1')
 
-  return drawing.plot(
+  return svg.plot(
     title,
     draw_fn,
     [
-      drawing.line_key(i, f'{label} ({largest[-1]:.3g} at the end)')
+      svg.line_key(i, f'{label} ({largest[-1]:.3g} at the end)')
       for i, label, _, largest, _ in curves
     ],
     'Variance between chains over variance within. Thick: the worst projection, thin: the median. '
@@ -94,24 +97,21 @@ def r_hat(title, groups):
   )
 
 
-def draws_of(run, label, name):
-  """A group of `r_hat`; without draws if there is no other chain to compare with."""
-  has_curve = name in run.names and run.result.num_chains > 1
-  return label, run.draws(name) if has_curve else None, run.result.settings['thinning']
-
-
-def projections(run, name):
+def projections(what, draws, ess, thinning):
   """Traces of the slowest and of a typical projection, and their autocorrelations.
 
-  What is one number has no projections: its own trace is shown.
+  Args:
+    what: Text.
+    draws: `[s, c, r]`. What is one number, r = 1, has no projections: its own trace is shown.
+    ess: Effective sample sizes `[r]`.
+    thinning: Steps per draw.
   """
-  result, thinning = run.result, run.result.settings['thinning']
-  order = np.argsort(run.ess[name])
+  order = np.argsort(ess)
   which = 'The projections with the smallest and with the median effective sample size. '
   shown = {'slowest projection': order[0], 'typical projection': order[len(order) // 2]}
   if len(order) == 1:
-    which, shown = '', {verdict.NAMES[name]: 0}
-  shown = {text: run.draws(name)[:, :, i] for text, i in shown.items()}
+    which, shown = '', {what: 0}
+  shown = {text: draws[:, :, i] for text, i in shown.items()}
 
   def draw_traces(*axes):
     for ax, (text, values) in zip(axes, shown.items(), strict=True):
@@ -121,32 +121,31 @@ def projections(run, name):
 
   def draw_autocorrelations(ax):
     for i, values in enumerate(shown.values()):
-      rho = measures.autocorrelation(values)
+      rho = convergence.autocorrelation(values)
       ax.plot(thinning * np.arange(len(rho)), rho, **drawing.line_style(i))
     ax.axhline(0, color=drawing.MUTED, linewidth=0.7)
     ax.set(xlabel='lag in steps', ylabel='autocorrelation', ylim=(None, 1.02))
 
   return [
-    drawing.plot(
-      f'Trace of {verdict.NAMES[name]}',
+    svg.plot(
+      f'Trace of {what}',
       draw_traces,
-      _chain_keys(result),
+      _chain_keys(draws.shape[1]),
       f'{which}Chains should cross and cover the same range, without drift.',
       num_rows=len(shown),
     ),
-    drawing.plot(
-      f'Autocorrelation of {verdict.NAMES[name]}',
+    svg.plot(
+      f'Autocorrelation of {what}',
       draw_autocorrelations,
-      [drawing.line_key(i, text) for i, text in enumerate(shown)],
+      [svg.line_key(i, text) for i, text in enumerate(shown)],
       'How alike draws are that lie so many steps apart, mean over chains. The sooner it falls to '
       'zero, the more a draw is worth.',
     ),
   ]
 
 
-def histories(run):
-  """Acceptance and energy over steps, warm-up included."""
-  result = run.result
+def histories(result):
+  """Acceptance and energy of a `tfp_reprior.sampling.Result` over steps, warm-up included."""
 
   def phases(name):
     """Steps `[s]` and values `[s, c]` of warm-up, which ends at step 0, and of sampling."""
@@ -179,17 +178,17 @@ def histories(run):
     ax.set(xlabel='step', ylabel='energy')
 
   return [
-    drawing.plot(
+    svg.plot(
       'Acceptance',
       draw_acceptance,
       [('line', drawing.COLORS[0], 'mean'), ('band', drawing.COLORS[0], 'lowest to highest chain')],
       'Means over blocks of steps; warm-up lies left of the dotted line. Right of it the curve '
       'should be level, with no chain far below the others.',
     ),
-    drawing.plot(
+    svg.plot(
       'Energy',
       draw_energy,
-      _chain_keys(result),
+      _chain_keys(result.num_chains),
       'Minus the log-density of state and momentum, up to a constant; warm-up, which may leave the '
       'frame, lies left of the dotted line. All chains should settle at one level.',
     ),
@@ -206,7 +205,7 @@ def _draw_chains(ax, steps, values):
     ax.plot(steps[every], values[every, c], linewidth=0.7, **drawing.line_style(c))
 
 
-def _chain_keys(result):
-  c, num_shown = result.num_chains, min(_MAX_CHAINS, result.num_chains)
-  keys = [drawing.line_key(i, f'chain {i + 1}') for i in range(num_shown)]
-  return keys if num_shown == c else [*keys, ('band', drawing.MUTED, f'{c - num_shown} not shown')]
+def _chain_keys(num_chains):
+  keys = [svg.line_key(i, f'chain {i + 1}') for i in range(min(_MAX_CHAINS, num_chains))]
+  hidden = num_chains - len(keys)
+  return [*keys, ('band', drawing.MUTED, f'{hidden} not shown')] if hidden else keys

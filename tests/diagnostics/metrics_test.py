@@ -6,7 +6,7 @@ import scipy.stats
 import statistics_lib
 
 import tfp_reprior as tfr
-from tfp_reprior.sampling import metrics
+from tfp_reprior.diagnostics import metrics
 
 
 def _prediction(inputs=40, outputs=2, components=3, seed=0):
@@ -102,3 +102,25 @@ def test_expected_calibration_error_by_hand():
   # Confidence 1 and right; 0.8 and right; 0.6 and wrong: three bins with a third each.
   assert figures['expected_calibration_error'] == pytest.approx((0.0 + 0.2 + 0.6) / 3)
   assert figures['accuracy'] == pytest.approx(2 / 3)
+
+
+def test_accuracy_of_the_surest_by_hand():
+  probabilities = np.array([[0.6, 0.4], [0.1, 0.9], [0.8, 0.2], [0.3, 0.7]])
+  # By confidence these are inputs 1, 2, 3 and 0, of which the second is wrong.
+  actual = metrics.accuracy_of_surest(probabilities, np.array([0, 1, 1, 1]))
+  np.testing.assert_allclose(actual, [1, 1 / 2, 2 / 3, 3 / 4])
+
+
+def test_coverage_counts_targets_in_central_intervals():
+  prediction = tfr.sampling.Prediction(np.zeros([1, 4, 1]), np.zeros([1, 4, 1]), 1.0)
+  # Of a normal distribution the interval of 68.3 % ends at 1, that of 95.4 % at 2.
+  y = np.array([[0.1], [-0.9], [1.5], [-3.0]])
+  actual = metrics.coverage(prediction, y, [0.01, 0.683, 0.954, 0.99])
+  np.testing.assert_allclose(actual, [0, 0.5, 0.75, 0.75])
+
+
+def test_errors_are_grouped_by_standard_deviation():
+  stddev = np.array([2.0, 1.0] * 5)
+  errors = np.array([4.0, 3.0] * 5)
+  np.testing.assert_allclose(metrics.binned_errors(stddev, errors), [[1, 3], [2, 4]])
+  assert metrics.binned_errors(stddev[:3], errors[:3]).shape == (1, 2)

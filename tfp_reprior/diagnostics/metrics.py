@@ -2,8 +2,6 @@
 
 import numpy as np
 
-from tfp_reprior.sampling.class_prediction import ClassPrediction
-
 _NUM_BINS = 10
 
 
@@ -11,7 +9,7 @@ def evaluate(prediction, y):
   """Figures of merit of a prediction.
 
   Args:
-    prediction: A `Prediction` or `ClassPrediction` at m inputs.
+    prediction: A `Prediction` or `ClassPrediction` of `tfp_reprior.sampling` at m inputs.
     y: Targets `[m, k]` (`[m]` if k is 1); for a `CategoricalPrediction` labels `[m]`.
 
   Returns:
@@ -21,15 +19,16 @@ def evaluate(prediction, y):
     `class_negative_log_likelihood`; `expected_calibration_error`, the mean gap between confidence
     and accuracy over ten bins.
   """
-  figures = {} if isinstance(prediction, ClassPrediction) else _figures_of_reals(prediction, y)
+  figures = {} if prediction.is_discrete else _figures_of_reals(prediction, y)
   observed = classes(prediction, y)
   if observed is not None:
     probabilities, labels = observed
     chosen = probabilities[np.arange(len(labels)), labels]
-    if not isinstance(prediction, ClassPrediction):
+    if not prediction.is_discrete:
       # Finitely many draws give some classes a probability of zero: one count is added to each.
       num_components, num_classes = len(prediction.means), probabilities.shape[-1]
       chosen = (num_components * chosen + 1) / (num_components + num_classes)
+    # `tfp.stats.expected_calibration_error` takes float32 logits only; the bins are plotted, too.
     _, confidence, accuracy, share = reliability(probabilities, labels)
     figures |= {
       'accuracy': np.mean(np.argmax(probabilities, axis=-1) == labels),
@@ -41,7 +40,7 @@ def evaluate(prediction, y):
 
 def classes(prediction, y):
   """Class probabilities `[m, c]` and labels `[m]`; None for targets that are no classes."""
-  if isinstance(prediction, ClassPrediction):
+  if prediction.is_discrete:
     return prediction.class_probabilities, prediction.labels(y)
   y = np.asarray(y)
   return (prediction.class_probabilities, np.argmax(y, axis=-1)) if is_one_hot(y) else None
@@ -93,3 +92,23 @@ def reliability(probabilities, labels):
     np.array([np.mean(is_right[bins == b]) for b in filled]),
     np.array([np.mean(bins == b) for b in filled]),
   )
+
+
+def coverage(prediction, y, levels):
+  """The share of `y` `[m, k]` within the central interval of each probability in `levels`."""
+  distance = np.abs(2 * prediction.cdf(y) - 1).ravel()
+  return np.array([np.mean(distance <= level) for level in levels])
+
+
+def accuracy_of_surest(probabilities, labels):
+  """Accuracy on the inputs of greatest confidence, `[m]`: on one of them, on two, ..., on all."""
+  order = np.argsort(-np.max(probabilities, axis=-1), kind='stable')
+  is_right = np.argmax(probabilities, axis=-1) == labels
+  return np.cumsum(is_right[order]) / np.arange(1, len(labels) + 1)
+
+
+def binned_errors(stddev, errors, num_bins=10):
+  """Root mean squares of both vectors in groups of like `stddev`, five or more each: `[b, 2]`."""
+  pairs = np.stack([stddev, errors], axis=-1)[np.argsort(stddev)]
+  groups = np.array_split(pairs, min(num_bins, max(1, len(pairs) // 5)))
+  return np.array([np.sqrt(np.mean(group**2, axis=0)) for group in groups])

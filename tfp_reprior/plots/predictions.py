@@ -1,18 +1,17 @@
-"""Plots of predictions against test data. Each function returns HTML."""
+"""Plots of predictions against test data. Each function returns a `svg.Plot`."""
 
 import numpy as np
 
-from tfp_reprior.report import drawing, measures
-from tfp_reprior.sampling import metrics
+from tfp_reprior.diagnostics import metrics
+from tfp_reprior.plots import drawing, svg
 
 _MAX_POINTS = 300
 _BLUE, _ORANGE, _GREEN, *_, _SKY = drawing.COLORS
 _CALIBRATED = ('dash', drawing.MUTED, 'calibrated')
 
 
-def bands(run):
-  """Mean and bands against a one-dimensional input."""
-  prediction, result = run.prediction, run.result
+def bands(result, prediction):
+  """Mean and bands against a one-dimensional input, of a `Result` and its test prediction."""
   k = prediction.mean.shape[1]
   order = np.argsort(np.ravel(result.x_test))
   order = order[:: -(-len(order) // _MAX_POINTS)]
@@ -27,24 +26,23 @@ def bands(run):
     ax.fill_between(inputs, quantiles[0], quantiles[3], color=_BLUE, alpha=0.16, linewidth=0)
     ax.fill_between(inputs, quantiles[1], quantiles[2], color=_BLUE, alpha=0.3, linewidth=0)
     ax.plot(inputs, prediction.mean[order, 0], color=_BLUE)
-    if run.y_test is not None:
-      draw_points(ax, result.x_test, run.y_test, _GREEN, 3)
+    if result.y_test is not None:
+      draw_points(ax, result.x_test, result.y_test, _GREEN, 3)
     draw_points(ax, result.posterior.x, result.posterior.y, _ORANGE, 6)
     ax.set(xlabel='x', ylabel='y')
 
   legend = [('line', _BLUE, 'mean'), ('band', _BLUE, '50 % and 90 %'), ('dot', _ORANGE, 'training')]
-  return drawing.plot(
+  return svg.plot(
     'Prediction' if k == 1 else f'Prediction of output 1 of {k}',
     draw_fn,
-    legend if run.y_test is None else [*legend, ('dot', _GREEN, 'test')],
+    legend if result.y_test is None else [*legend, ('dot', _GREEN, 'test')],
     'Bands are for an observation, noise included: about nine in ten test data should lie in the '
     'wide one. It should open where there are no training data.',
   )
 
 
-def probabilities(run):
+def probabilities(result, prediction):
   """Probabilities against a one-dimensional input, with their bands over draws, for classes."""
-  prediction, result = run.prediction, run.result
   k = prediction.mean.shape[1]
   # Of many, those that are likely anywhere.
   shown = np.sort(np.argsort(-np.max(prediction.mean, axis=0))[: len(drawing.COLORS)])
@@ -69,7 +67,7 @@ def probabilities(run):
 
   what = 'class' if is_categorical else 'output'
   legend = [('line', drawing.COLORS[i], f'{what} {j}') for i, j in enumerate(shown)]
-  return drawing.plot(
+  return svg.plot(
     'Probabilities' if len(shown) == k else f'Probabilities, {len(shown)} of {k}',
     draw_fn,
     [*legend, ('band', drawing.MUTED, '90 % of draws')],
@@ -90,7 +88,7 @@ def reliability(probabilities, labels):
     ax.scatter(confidence, accuracy, 12 + 100 * share, color=_BLUE, zorder=3)
     ax.set(xlabel='confidence', ylabel='accuracy', xlim=(0, 1.03), ylim=(0, 1.05))
 
-  return drawing.plot(
+  return svg.plot(
     'Reliability of class probabilities',
     draw_fn,
     [('dot', _BLUE, 'test data by confidence'), _CALIBRATED],
@@ -101,7 +99,7 @@ def reliability(probabilities, labels):
 
 def accuracy_of_surest(probabilities, labels):
   """Accuracy where the least sure predictions are left out, for classes."""
-  accuracy = measures.accuracy_of_surest(probabilities, labels)
+  accuracy = metrics.accuracy_of_surest(probabilities, labels)
   share = np.arange(1, len(labels) + 1) / len(labels)
   error = np.sqrt(accuracy * (1 - accuracy) / np.arange(1, len(labels) + 1))
 
@@ -113,7 +111,7 @@ def accuracy_of_surest(probabilities, labels):
     ax.set(xlabel='share of test data, the surest first', ylabel='accuracy', xlim=(0, 1))
     ax.set(ylim=drawing.limits([accuracy[-1], *low[len(low) // 20 :], 1.0]))
 
-  return drawing.plot(
+  return svg.plot(
     'Accuracy of the surest',
     draw_fn,
     [
@@ -136,7 +134,7 @@ def true_classes(probabilities, labels):
     ax.hist([chosen[is_right], chosen[~is_right]], bins, stacked=True, color=[_BLUE, _ORANGE])
     ax.set(xlabel='probability of the true class', ylabel='number of test data', xlim=(0, 1))
 
-  return drawing.plot(
+  return svg.plot(
     'Probability of the true class',
     draw_fn,
     [('band', _BLUE, 'right'), ('band', _ORANGE, 'wrong')],
@@ -148,7 +146,7 @@ def true_classes(probabilities, labels):
 def coverage(prediction, y):
   """Observed against nominal coverage of intervals, for real targets."""
   levels = np.linspace(0, 0.98, 50)  # of 1 it would be 1, whatever the prediction
-  observed = measures.coverage(prediction, y, levels)
+  observed = metrics.coverage(prediction, y, levels)
   error = np.sqrt(levels * (1 - levels) / len(y))
 
   def draw_fn(ax):
@@ -158,7 +156,7 @@ def coverage(prediction, y):
     ax.plot(levels, observed, color=_BLUE)
     ax.set(xlabel='nominal coverage', ylabel='observed coverage', xlim=(0, 1), ylim=(0, 1.02))
 
-  return drawing.plot(
+  return svg.plot(
     'Coverage of predictive intervals',
     draw_fn,
     [('line', _BLUE, 'test data'), _CALIBRATED, ('band', drawing.MUTED, 'two standard errors')],
@@ -175,11 +173,11 @@ def errors(prediction, y):
   def draw_fn(ax):
     ax.plot(stddev[every], error[every], '.', color=_SKY, markersize=3, alpha=0.6)
     ax.axline((0, 0), slope=1, color=drawing.MUTED, linestyle='--', linewidth=1)
-    ax.plot(*measures.binned_errors(stddev, error).T, 'o-', color=_BLUE, markersize=4)
+    ax.plot(*metrics.binned_errors(stddev, error).T, 'o-', color=_BLUE, markersize=4)
     ax.set(xlim=drawing.limits(stddev), ylim=(0, None))
     ax.set(xlabel='predictive standard deviation', ylabel='absolute error')
 
-  return drawing.plot(
+  return svg.plot(
     'Error against uncertainty',
     draw_fn,
     [('dot', _SKY, 'a test target'), ('line', _BLUE, 'root mean square'), _CALIBRATED],

@@ -1,10 +1,6 @@
-"""Drawings as inline SVG, with colors that are variables of the page's style sheet."""
+"""The style of all plots, and what they are drawn with."""
 
 import contextlib
-import hashlib
-import html
-import io
-import re
 
 import numpy as np
 
@@ -12,8 +8,9 @@ import numpy as np
 COLORS = ('#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00', '#56b4e9')
 MUTED = '#56606e'
 INK, LINE = '#1b2430', '#dfe3e8'
-_VARIABLES = {INK: 'ink', MUTED: 'muted', LINE: 'line'}
-_VARIABLES |= {color: f'c{i}' for i, color in enumerate(COLORS)}
+# The same style for the same thing in all figures.
+STANDARD = {'color': COLORS[1], 'marker': 'o', 'label': 'standard'}
+REPRIORISED = {'color': COLORS[0], 'marker': 's', 'label': 'repriorised'}
 _STYLE = {
   'svg.fonttype': 'none',  # text stays text, in the font of the page
   'svg.hashsalt': 'tfp_reprior',  # the same plot is the same text
@@ -48,59 +45,9 @@ def canvas(width, height):
     yield figure.Figure(figsize=(width, height), layout='constrained')
 
 
-def plot(title, draw_fn, legend, caption, num_rows=1):
-  """A plot with title, legend and caption.
-
-  Args:
-    title: Text.
-    draw_fn: Function of `num_rows` matplotlib axes, which share their x-axis.
-    legend: List of triples: `'line'`, `'dash'`, `'dot'` or `'band'`; a color; text.
-    caption: How to read it, text.
-    num_rows: Positive integer.
-
-  Returns:
-    HTML.
-  """
-  buffer = io.StringIO()
-  with canvas(4.2, 2.7) as drawing:
-    axes = drawing.subplots(num_rows, sharex=True, squeeze=False)[:, 0]
-    draw_fn(*axes)
-    no_metadata = dict.fromkeys(('Creator', 'Date', 'Format', 'Type'))
-    drawing.savefig(buffer, format='svg', transparent=True, metadata=no_metadata)
-  shown = '; '.join(text for _, _, text in legend)
-  label = f'{title}: {axes[0].get_ylabel()} against {axes[-1].get_xlabel()}. Shown: {shown}'
-  keys = ''.join(
-    f'<span><i class="{kind}" style="--key: var(--{_VARIABLES[color]})"></i>'
-    f'{html.escape(text)}</span>'
-    for kind, color, text in legend
-  )
-  return (
-    f'<figure class="card"><h4>{html.escape(title)}</h4><div class="legend">{keys}</div>'
-    f'{_inline(buffer.getvalue(), label)}<figcaption>{html.escape(caption)}</figcaption></figure>'
-  )
-
-
-def _inline(svg, label):
-  box = re.search(r'viewBox="[^"]*"', svg).group()
-  svg = svg[svg.index('>', svg.index('<svg')) + 1 :]
-  # In paths tenths of a point will do.
-  svg = re.sub(r' d="[^"]*"', lambda path: re.sub(r'(\.\d)\d+', r'\1', path.group()), svg)
-  # Names are unique in a drawing, and have to be so in a page.
-  prefix = f'p{hashlib.sha256((label + svg).encode()).hexdigest()[:12]}-'
-  svg = re.sub(r'(\bid="|url\(#|href="#)', lambda match: match.group() + prefix, svg)
-  for color, variable in _VARIABLES.items():
-    svg = svg.replace(color, f'var(--{variable})')
-  return f'<svg role="img" aria-label="{html.escape(label)}" {box}>{svg}'
-
-
 def line_style(i):
   """Color and dashes of the i-th of several lines, as arguments of matplotlib."""
   return {'color': COLORS[i % len(COLORS)], 'linestyle': '-' if i < len(COLORS) else '--'}
-
-
-def line_key(i, text):
-  """The entry of that line in a legend."""
-  return 'line' if i < len(COLORS) else 'dash', COLORS[i % len(COLORS)], text
 
 
 def limits(values):
@@ -124,3 +71,31 @@ def log_scale(ax, name, values):
   axis.set_major_locator(ticker.LogLocator(subs=(1,) if is_wide else (1, 2, 5)))
   axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f'{value:g}'))
   axis.set_minor_formatter(ticker.NullFormatter())
+
+
+def log_log(ax, x, y):
+  """Makes both axes logarithmic, with ticks at the values of x."""
+  from matplotlib import ticker
+
+  log_scale(ax, 'y', y)
+  ax.set_xscale('log')
+  ax.xaxis.set_major_locator(ticker.FixedLocator(sorted(set(x))))
+  ax.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f'{value:g}'))
+  ax.xaxis.set_minor_locator(ticker.NullLocator())
+
+
+def curve_with_band(ax, x, means, lows, highs, **style):
+  """A line with markers, and a band from `lows` to `highs` around it."""
+  ax.plot(x, means, markersize=3.5, **style)
+  ax.fill_between(x, lows, highs, color=style['color'], alpha=0.15, linewidth=0)
+
+
+def legend(figure):
+  """One legend for all panels, above them."""
+  entries = {}
+  for ax in figure.axes:
+    handles, labels = ax.get_legend_handles_labels()
+    entries |= dict(zip(labels, handles, strict=True))
+  figure.legend(
+    entries.values(), entries.keys(), loc='outside upper center', ncols=len(entries), frameon=False
+  )
