@@ -50,7 +50,7 @@ def test_log_densities_are_those_of_scipy(prior, chains):
     draw = [p[index].numpy() for p in parts]
     weights = np.concatenate([p.ravel() for p in draw])
     expected_prior = scipy.stats.norm.logpdf(weights).sum() + posterior.prior_entropy
-    f = posterior.split.weights.apply(draw[:U] + draw[U + 1 :], posterior.x)
+    f = posterior.split.inner.apply(draw[:U] + draw[U + 1 :], posterior.x)
     scale = _scale(prior, draw[U])
     expected = scipy.stats.norm.logpdf(posterior.y, f, scale).sum()
     np.testing.assert_allclose(log_prior[index], expected_prior, atol=1e-10)
@@ -198,7 +198,7 @@ def test_a_split_or_an_earlier_posterior_s_split_is_taken():
   again = tfr.Posterior(posterior.split, posterior.x, posterior.y, PRIORS[1])
   assert again.split.event_shapes == posterior.split.event_shapes
   known = tfr.Posterior(posterior.split, posterior.x, posterior.y, 0.3)
-  assert known.split is posterior.split.weights
+  assert known.split is posterior.split.inner
 
 
 def test_reprs_say_the_prior():

@@ -19,7 +19,7 @@ def test_further_parts_stand_before_the_readout():
   assert extended.event_shapes == [(3, 4), (4,), (), (5,), (4, 2), (2,)]
   assert extended.num_hidden == 4 and extended.num_parameters == split.num_parameters + 6
   assert extended.event_ndims == [2, 1, 0, 1, 2, 1]
-  assert extended.weights is split
+  assert extended.inner is split
 
 
 @pytest.mark.parametrize('chains', [(), (3,)])

@@ -167,6 +167,17 @@ def add_chains(group):
     'noise, n*noise and inf, and takes the fastest',
     metavar='NAME|X',
   )
+  add(
+    group,
+    '--hidden_space',
+    str,
+    None,
+    'where hidden layers move: weights; data, what they do to the training inputs, if they have '
+    'more weights a unit than there are of these; auto, data for those with twice as many or more. '
+    'By default auto for the sampler auto, else weights',
+    choices=('auto', 'weights', 'data'),
+    metavar='NAME',
+  )
   text = 'part of the momentum that a transition replaces, from 0 to 1'
   add(group, '--damping', float, None, f'{text}; by default warm-up finds it')
   add(
@@ -263,7 +274,15 @@ def command(args, name, given):
     given: Dict of other flags; None leaves one out.
   """
   names = ['data', 'data_dir', 'target', 'num_train', 'num_test', 'subset']
-  names += ['model', *networks.FLAGS, 'likelihood', 'noise_scale', 'regularizer', 'seed']
+  names += [
+    'model',
+    *networks.FLAGS,
+    'likelihood',
+    'noise_scale',
+    'regularizer',
+    'hidden_space',
+    'seed',
+  ]
   names += [*CHAINS, 'chunk_size', 'strategy', 'devices']
   changed = {n: getattr(args, n) for n in names if getattr(args, n) != args.parser.get_default(n)}
   preset = {} if args.preset is None else {'preset': args.preset}

@@ -103,6 +103,7 @@ def arguments(args, strategy, is_chief):
     'strategy': strategy,
     'chunk_size': args.chunk_size,
     'regularizer': args.regularizer,
+    'hidden_space': args.hidden_space,
     'seed': args.seed,
     **{name: getattr(args, name) for name in flags.CHAINS},
   }

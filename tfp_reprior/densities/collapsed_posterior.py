@@ -158,7 +158,7 @@ class CollapsedPosterior:
     hidden_parts, readout_parts = list(phi_parts[:num_hidden]), phi_parts[num_hidden:]
     return hidden_parts + self.given(hidden_parts).forward(readout_parts)
 
-  def predict(self, hidden_parts, x):
+  def predict(self, hidden_parts, x, seed=None):
     """Mean and variance of the outputs f(x) given the hidden parts, over the readout.
 
     The variance is that of f, without the noise, and the same for all outputs.
@@ -166,12 +166,13 @@ class CollapsedPosterior:
     Args:
       hidden_parts: List of tensors `[*chains, *event_shape]`.
       x: Inputs `[m, ...]`.
+      seed: As of `tfp_reprior.models.DataSpaceSplit.embed_new`.
 
     Returns:
       mean: `[*chains, m, k]`.
       variance: `[*chains, m, k]`.
     """
-    return self.given(hidden_parts).predict(x)
+    return self.given(hidden_parts).predict(x, seed=seed)
 
   def run_on_replicas(self, fn, *arguments):
     """Runs `fn(density, *arguments)` on every replica of the strategy, a whole loop if need be.

@@ -42,12 +42,14 @@ class ReadoutConditional:
     [phi_out] = random.normal_parts([tf.shape(mean)], mean.dtype, seed)
     return self._unstack(self._factor.forward(phi_out))
 
-  def predict(self, x, readout_parts=None):
+  def predict(self, x, readout_parts=None, seed=None):
     """Mean and variance of the outputs f(x) over the readout, and outputs of a readout.
 
     Args:
       x: Inputs `[m, ...]`.
       readout_parts: A readout, or None.
+      seed: A seed of TFP, for hidden parts that leave new inputs open (see
+        `tfp_reprior.models.DataSpaceSplit`).
 
     Returns:
       mean: `[*chains, m, k]`.
@@ -58,7 +60,7 @@ class ReadoutConditional:
     readout = None if readout_parts is None else parts_lib.stack_readout(readout_parts)
 
     def predict_rows(x):
-      psi = self._split.embed(self._hidden_parts, x)  # [*chains, m, d]
+      psi = self._split.embed_new(self._hidden_parts, x, seed)  # [*chains, m, d]
       exact_psi = tf.cast(psi, self._dtype)
       mean = tf.matmul(exact_psi, self._factor.mean())
       root = self._factor.root_transpose_matmul(tf.linalg.matrix_transpose(exact_psi))

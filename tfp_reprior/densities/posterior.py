@@ -1,5 +1,6 @@
 """The posterior of a network's weights, as a target for `tfp.mcmc`."""
 
+import copy
 import math
 
 import tensorflow as tf
@@ -8,7 +9,7 @@ from tfp_reprior import compilation, likelihoods
 from tfp_reprior.bijectors import readout_reprior
 from tfp_reprior.internal import checks
 from tfp_reprior.internal import parts as parts_lib
-from tfp_reprior.models import extended_split, readout_split
+from tfp_reprior.models import data_space_split, extended_split, readout_split
 
 
 class Posterior:
@@ -77,7 +78,7 @@ class Posterior:
         '`likelihood` must be one of `tfp_reprior.likelihoods`. Received: '
         f'likelihood={likelihood!r}'
       )
-    split = split.weights if isinstance(split, extended_split.ExtendedSplit) else split
+    split = split.inner if isinstance(split, extended_split.ExtendedSplit) else split
     split = split if chunk_size is None else split.in_chunks(chunk_size)
     extra_shapes = self.likelihood.event_shapes
     self.split = extended_split.ExtendedSplit(split, extra_shapes) if extra_shapes else split
@@ -152,6 +153,26 @@ class Posterior:
       return factor * self.surrogate_variance
     return lambda *hidden_parts: factor * self.likelihood_given(hidden_parts).noise_variance
 
+  def in_space(self, hidden_space):
+    """The same posterior with hidden layers in data space, where they qualify.
+
+    Args:
+      hidden_space: `'data'`, `'auto'` or `'weights'`, as of `tfp_reprior.models.DataSpaceSplit`.
+
+    Returns:
+      A `Posterior` over a `DataSpaceSplit`; this one, if no layer qualifies.
+    """
+    split = self.split.inner if self.likelihood.event_shapes else self.split
+    if hidden_space == 'weights':
+      return self
+    split = data_space_split.DataSpaceSplit(split, self.x, hidden_space)
+    if all(s.space == 'weights' for s in split.layer_spaces):
+      return self
+    other = copy.copy(self)  # data, likelihood and what follows from them
+    shapes = self.likelihood.event_shapes
+    other.split = extended_split.ExtendedSplit(split, shapes) if shapes else split
+    return other
+
   def features_fn(self, *hidden_parts):
     """The readout features of the training inputs: psi `[*chains, n, d]`."""
     return self.split.embed(hidden_parts, self.x)
@@ -185,9 +206,11 @@ class Posterior:
     return y
 
   def __repr__(self):
+    in_data_space = [s.name for s in self.split.layer_spaces if s.space == 'data']
+    space = f', in data space: {", ".join(in_data_space)}' if in_data_space else ''
     return (
       f'Posterior(model={self.split.model.name!r}, n={self.x.shape[0]}, '
-      f'num_parameters={self.split.num_parameters}, likelihood={self.likelihood!r})'
+      f'num_parameters={self.split.network.num_parameters}, likelihood={self.likelihood!r}{space})'
     )
 
 

@@ -16,6 +16,9 @@ HIDDEN_SPACES = ('auto', 'weights', 'data')
 
 # The largest n / d that `'auto'` takes: beyond it kernels are ill-conditioned, and little is saved.
 _MOST_ROWS = 0.5
+# So many new inputs are drawn jointly, and this much of their variance is added to it.
+_MOST_NEW_ROWS = 128
+_SMALLEST_VARIANCE = 1e-12
 # The smallest eigenvalue of a kernel relative to its largest, by dtype.
 _SMALLEST_EIGENVALUE = {tf.float32: 1e-5, tf.float64: 1e-11}
 
@@ -62,9 +65,6 @@ class DataSpaceSplit(readout_split.ReadoutSplit):
     hidden_space: `'data'` for all layers with more weights a unit than there are distinct inputs;
       `'auto'` for those with twice as many or more.
 
-  Attributes:
-    weights: The `split`.
-    layer_spaces: List of a `LayerSpace` for each fully connected layer before the readout.
 
   #### Examples
 
@@ -77,7 +77,7 @@ class DataSpaceSplit(readout_split.ReadoutSplit):
   split = tfr.models.ReadoutSplit(tfr.models.fcn((1,), num_outputs=1, width=32))
   space = tfr.models.DataSpaceSplit(split, x)
   u = space.sample_prior(4, seed=1)  # four chains
-  theta = space.to_weights(u, seed=2)  # parts of `split`
+  theta = space.to_weights(u, seed=2)  # parts of `split`: the weights
   new = tf.constant([[0.25]])
   space.embed_new(u[: space.num_hidden], new, seed=3).shape  # ==> [4, 1, 33]
   ```
@@ -99,29 +99,36 @@ class DataSpaceSplit(readout_split.ReadoutSplit):
     self._x = x
     self._distinct, self._index = _distinct_rows(x)
     num_rows = self._distinct.shape[0]
-    self.layer_spaces = _choose(split, num_rows, hidden_space)
+    self._layer_spaces = _choose(split, num_rows, hidden_space)
     while True:  # until all layers that are left can be in data space
-      names = [s.name for s in self.layer_spaces if s.space == 'data']
-      super().__init__(_clone(split, names, num_rows), **split.prior_stds)
-      self.weights = split
+      names = [s.name for s in self._layer_spaces if s.space == 'data']
+      with tf.init_scope():  # a layer has variables, which graphs should not make
+        super().__init__(_clone(split, names, num_rows), **split.prior_stds)
+      self._network = split
       self._data_layers = [
         layer
         for layer in graphs.layers(self.embedding.model)
         if isinstance(layer, data_space_dense.DataSpaceDense)
       ]
-      reasons = self._find_obstacles(names)
+      with tf.init_scope():
+        reasons = self._find_obstacles(names)
       if not reasons:
         break
-      self.layer_spaces = [
+      self._layer_spaces = [
         s._replace(space='weights', reason=reasons[s.name]) if s.name in reasons else s
-        for s in self.layer_spaces
+        for s in self._layer_spaces
       ]
     self._pairs = _pair(split, self)
 
   @property
-  def has_data_space(self):
-    """Whether any layer is in data space."""
-    return bool(self._data_layers)
+  def network(self):
+    """The split that this one was made from."""
+    return self._network
+
+  @property
+  def layer_spaces(self):
+    """List of a `LayerSpace` for each fully connected layer before the readout."""
+    return self._layer_spaces
 
   def embed(self, hidden_parts, x):
     """The readout features psi `[*chains, n, d]` of the training inputs, which x must be."""
@@ -129,7 +136,7 @@ class DataSpaceSplit(readout_split.ReadoutSplit):
     psi = super().embed(hidden_parts, self._distinct)
     return psi if self._index is None else tf.gather(psi, self._index, axis=-2)
 
-  def embed_new(self, hidden_parts, x, seed):
+  def embed_new(self, hidden_parts, x, seed=None):
     """The readout features of new inputs: a draw given what the layers do to the training inputs.
 
     Layer by layer, jointly over the rows of x:
@@ -138,8 +145,8 @@ class DataSpaceSplit(readout_split.ReadoutSplit):
     z_new given z ~ N(A.T @ u, psi_new @ psi_new.T - A.T @ A),   A = inv(L) @ psi @ psi_new.T
     ```
 
-    in float64. It has the law of the features of `to_weights(...)`, but no matrix of the size of a
-    layer. Calls with other inputs are draws of their own, each right by itself.
+    in float64. It has the law of the features of `to_weights(...)`, but needs no matrix of the size
+    of a layer. Beyond 128 rows, each batch of 128 is a draw of its own.
 
     Args:
       hidden_parts: List of tensors `[*chains, *event_shape]`.
@@ -149,33 +156,47 @@ class DataSpaceSplit(readout_split.ReadoutSplit):
     Returns:
       psi: `[*chains, m, d]`.
     """
+    if x is self._x:
+      return self.embed(hidden_parts, x)
+    hidden_parts = self.check_parts(hidden_parts, hidden=True)
+    x = tf.cast(x, self._distinct.dtype)
+    num_batches = -(-x.shape[0] // _MOST_NEW_ROWS)
+    seeds = random.split_seed(seed, n=num_batches)
+    batches = [x[_MOST_NEW_ROWS * i : _MOST_NEW_ROWS * (i + 1)] for i in range(num_batches)]
+    psi = [self._embed_batch(hidden_parts, b, s) for b, s in zip(batches, seeds, strict=True)]
+    return tf.concat(psi, axis=-2)
+
+  def _embed_batch(self, hidden_parts, x, seed):
     num_rows = self._distinct.shape[0]
-    noise = self._noise(hidden_parts, lambda layer: [tf.shape(x)[0], layer.units], seed)
+    noise = self._noise(hidden_parts, lambda layer: [x.shape[0], layer.units], seed)
 
     def transform(layer, psi, u, pick):
       old, new = (tf.cast(p, tf.float64) for p in (psi[..., :num_rows, :], psi[..., num_rows:, :]))
       chol = _exact_chol(layer, old)
       a = tf.linalg.triangular_solve(chol, tf.matmul(old, new, transpose_b=True))  # [..., n, m]
       covariance = tf.matmul(new, new, transpose_b=True) - tf.matmul(a, a, transpose_a=True)
-      values, vectors = tf.linalg.eigh(covariance)  # singular for inputs seen before
-      root = vectors * tf.sqrt(tf.maximum(values, 0.0))[..., tf.newaxis, :]
+      # Inputs that were seen before have none: a multiple of the identity that is lost in the
+      # rounding of z makes it one that has a factor.
+      scale = tf.reduce_max(tf.reduce_sum(tf.square(new), axis=-1), axis=-1)
+      diagonal = tf.linalg.diag_part(covariance) + _SMALLEST_VARIANCE * scale[..., tf.newaxis]
+      root = tf.linalg.cholesky(tf.linalg.set_diag(covariance, diagonal))
       exact_u, eps = tf.cast(u, tf.float64), tf.cast(pick(noise[layer.name]), tf.float64)
       z = tf.matmul(chol, exact_u)
       new_z = tf.matmul(a, exact_u, transpose_a=True) + tf.matmul(root, eps)
       return tf.cast(tf.concat([z, new_z], axis=-2), u.dtype)
 
-    rows = tf.concat([self._distinct, tf.cast(x, self._distinct.dtype)], axis=0)
+    rows = tf.concat([self._distinct, x], axis=0)
     return self.to_features(self._evaluate(hidden_parts, rows, transform)[..., num_rows:, :])
 
-  def to_weights(self, parts, seed):
-    """The parts of `weights` for parts of this split, with fresh draws of what data don't see.
+  def to_weights(self, parts, seed=None):
+    """The parts of `network` for parts of this split, with fresh draws of what data don't see.
 
     Args:
       parts: List of tensors `[*chains, *event_shape]`; all parts, or the hidden ones.
       seed: A seed of TFP.
 
     Returns:
-      List of as many parts of `weights`.
+      List of as many parts of `network`.
     """
     hidden, readout = list(parts[: self.num_hidden]), list(parts[self.num_hidden :])
     xi = self._noise(hidden, lambda layer: [layer.fan_in, layer.units], seed)
@@ -190,7 +211,7 @@ class DataSpaceSplit(readout_split.ReadoutSplit):
       return z
 
     self._evaluate(hidden, self._distinct, transform)
-    theta = [None] * self.weights.num_hidden
+    theta = [None] * self._network.num_hidden
     for own, others, layer in self._pairs:
       if layer is None:
         values = [hidden[j] for j in own]
@@ -202,11 +223,11 @@ class DataSpaceSplit(readout_split.ReadoutSplit):
     return theta + readout
 
   def from_weights(self, parts):
-    """The parts of this split that do what parts of `weights` do: the inverse of `to_weights`."""
-    count = self.weights.num_hidden
-    parts, readout = self.weights.check_parts(parts)[:count], list(parts[count:])
+    """The parts of this split that do what parts of `network` do: the inverse of `to_weights`."""
+    count = self._network.num_hidden
+    parts, readout = self._network.check_parts(parts)[:count], list(parts[count:])
     theta, hidden, found = {}, [None] * self.num_hidden, {}
-    chains = parts[0].shape[: parts[0].shape.rank - self.weights.event_ndims[0]] if parts else []
+    chains = parts[0].shape[: parts[0].shape.rank - self._network.event_ndims[0]] if parts else []
     for own, others, layer in self._pairs:
       if layer is None:
         for j, i in zip(own, others, strict=True):
@@ -343,8 +364,8 @@ class DataSpaceSplit(readout_split.ReadoutSplit):
     return tf.reshape(value, [*like.shape[:-2], *value.shape[-2:]])
 
   def __repr__(self):
-    spaces = ', '.join(f'{s.name}: {s.space}' for s in self.layer_spaces)
-    return f'DataSpaceSplit({self.weights!r}, n={self._distinct.shape[0]}, {{{spaces}}})'
+    spaces = ', '.join(f'{s.name}: {s.space}' for s in self._layer_spaces)
+    return f'DataSpaceSplit({self._network!r}, n={self._distinct.shape[0]}, {{{spaces}}})'
 
 
 @contextlib.contextmanager

@@ -200,6 +200,35 @@ class ReadoutSplit:
     psi = self.embed(parts[: self.num_hidden], x)
     return tf.matmul(psi, parts_lib.stack_readout(parts[self.num_hidden :]))
 
+  @property
+  def network(self):
+    """The split whose parts are the weights of the network: this one, unless it has others."""
+    return self
+
+  @property
+  def layer_spaces(self):
+    """List of where layers are, for splits that have them elsewhere than in weights; else empty."""
+    return []
+
+  def embed_new(self, hidden_parts, x, seed=None):
+    """As `embed`, for inputs that a split may not have been made for; drawn with a seed then."""
+    del seed  # weights say it all
+    return self.embed(hidden_parts, x)
+
+  def apply_new(self, parts, x, seed=None):
+    """The outputs of the network, by `embed_new`: `[*chains, n, k]`."""
+    psi = self.embed_new(list(parts[: self.num_hidden]), x, seed)
+    return tf.matmul(psi, parts_lib.stack_readout(parts[self.num_hidden :]))
+
+  def to_weights(self, parts, seed=None):
+    """The parts of `network` for parts of this split; what these leave open is drawn."""
+    del seed
+    return list(parts)
+
+  def from_weights(self, parts):
+    """The parts of this split for parts of `network`."""
+    return list(parts)
+
   def sample_prior(self, sample_shape=(), seed=None):
     """Draws parts from N(0, 1).
 

@@ -77,7 +77,12 @@ class Driver:
     is_tuned = settings.regularizer == 'tuned'  # then `_choose_regularizer` makes it again
     regularizer = 'noise' if is_tuned else settings.regularizer
     self._sampler = samplers.make_sampler(
-      posterior, settings.sampler, settings.over_dispersion, regularizer, strategy
+      posterior,
+      settings.sampler,
+      settings.over_dispersion,
+      regularizer,
+      strategy,
+      settings.hidden_space,
     )
     if not self._sampler.has_damping:
       for name in ('damping', 'num_integrator_steps'):
@@ -146,7 +151,7 @@ class Driver:
     thinning = 1 if sampler.is_calibrated and sampler.has_damping else _SHORT_THINNING
     observer = observations.Observer(
       sampler,
-      (self._posterior.x if self._x_test is None else self._x_test)[:_MOST_WARMUP_INPUTS],
+      self._warmup_inputs(),
       _NUM_WARMUP_PROJECTIONS,
       self._seeds['projections'],
       thinning,
@@ -209,6 +214,13 @@ class Driver:
         self._phases.save(position)
     return position, warmup, chosen
 
+  def _warmup_inputs(self):
+    """The inputs whose outputs are followed in warm-up."""
+    if any(s.space == 'data' for s in self._sampler.posterior.split.layer_spaces):
+      return self._posterior.x  # outputs for others have noise of their own, which hides the chains
+    x = self._posterior.x if self._x_test is None else self._x_test
+    return x[:_MOST_WARMUP_INPUTS]
+
   def _choose_regularizer(self, resume):
     """Warms up with each of several, and goes on with the fastest."""
     drivers, warmed = {}, {}
@@ -260,8 +272,8 @@ class Driver:
     bar = self._phases.progress_bar('sampling', settings.num_results * steps_per_draw, num_done)
 
     def keep(number, state):
-      theta = [p.numpy() for p in self._sampler.theta_fn(state)]
-      self._phases.without_loss(lambda: draws.add(number, theta))
+      parts = [p.numpy() for p in self._sampler.parts_fn(state)]
+      self._phases.without_loss(lambda: draws.add(number, parts))
 
     with self._phases.interruptible(position) as interrupt, contextlib.closing(bar):
       self._phases.run(
@@ -323,7 +335,7 @@ class Driver:
       )
 
   def _num_state_bytes(self):
-    split = self._posterior.split
+    split = self._sampler.posterior.split
     return split.num_parameters * split.dtype.size * self._settings.num_chains
 
   def _choose_keep_every(self):
@@ -350,6 +362,7 @@ class Driver:
       **chosen,
       'sampler': self._sampler.name,
       'regularizer': self._sampler.regularizer,
+      'hidden_space': self._sampler.hidden_space,
       'thinning': steps_per_draw,
       'num_warmup_steps': 0 if warmup is None else warmup.num_gradients,
       'num_burnin_steps': self._budgets['burn-in'],
@@ -358,7 +371,7 @@ class Driver:
     }
     summary = position.carry.summary
     return result_lib.Result(
-      self._posterior,
+      self._sampler.posterior,
       settings,
       position.trace('sampling'),
       position.trace('warm-up'),

@@ -62,36 +62,36 @@ class Observer:
       summary = summary._replace(f_mean=moments.zeros_like(f), f_variance=moments.zeros_like(f))
     return summary
 
-  def warmup(self, state, results, summary):
+  def warmup(self, state, results, summary, seed=0):
     """Traces a transition of warm-up: what settings are judged by."""
-    theta = self._sampler.theta_fn(state)
+    parts = self._sampler.parts_fn(state)
     trace = {
       **self._kernel_trace(state, results),
-      **self._weights_trace(theta),
-      'f': self._project_f(self._split.apply(theta, self._x_test)),
+      **self._weights_trace(parts),
+      'f': self._project_f(self._split.apply_new(parts, self._x_test, seed)),
       'step_size': results.inner_results.new_step_size,  # of the next transition
       'steps': self._thinning * results.settings.num_integrator_steps,
     }
     return trace, summary
 
-  def draw(self, state, results, summary):
+  def draw(self, state, results, summary, seed=0):
     """Traces a draw, and counts it in: one pass of the training data, and one of the test data."""
-    theta, conditional = self._sampler.draw_fn(state)
+    parts, conditional = self._sampler.draw_fn(state)
     trace = {
       **self._kernel_trace(state, results),
-      **self._weights_trace(theta),
-      'theta': self._project_theta(theta),
+      **self._weights_trace(parts),
+      'theta': self._project_theta(parts),
     }
     if self._sampler.posterior.likelihood.event_shapes:
-      noise_scale = self._sampler.posterior.likelihood_given(theta).noise_scale
+      noise_scale = self._sampler.posterior.likelihood_given(parts).noise_scale
       trace['noise_scale'] = noise_scale[..., tf.newaxis]
-    summary = summary._replace(theta=moments.update(summary.theta, theta))
+    summary = summary._replace(theta=moments.update(summary.theta, parts))
     if self._x_test is not None:
       if conditional is not None:
-        readout = theta[self._split.num_hidden :]
-        mean, variance, f = conditional.predict(self._x_test, readout)
+        readout = parts[self._split.num_hidden :]
+        mean, variance, f = conditional.predict(self._x_test, readout, seed)
       else:
-        f = self._split.apply(theta, self._x_test)
+        f = self._split.apply_new(parts, self._x_test, seed)
         mean = self._sampler.posterior.likelihood.mean(f)
         variance = tf.zeros_like(mean)
       trace['f'] = self._project_f(f)
@@ -101,8 +101,8 @@ class Observer:
       )
     return trace, summary
 
-  def _weights_trace(self, theta):
-    hidden = theta[: self._split.num_hidden]
+  def _weights_trace(self, parts):
+    hidden = parts[: self._split.num_hidden]
     if not hidden:
       return {}
     squared_norms = [

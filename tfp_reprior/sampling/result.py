@@ -44,8 +44,10 @@ class Result:
     seconds: Dict of the time that each phase took.
     warmup: The `Warmup`, or None if the step size was given.
     is_complete: False if the run was interrupted.
-    draws: The kept draws of the weights: a sequence of lists of parts `[c, *event_shape]`.
-    theta_moments: Mean and variance of every weight over all draws, by chain: a pair `mean`,
+    draws: The kept draws: a sequence of lists of parts `[c, *event_shape]`. These, and what is
+      called weights here, are the parts of `posterior`: the weights themselves, unless layers are
+      in data space; `weights` has the weights in any case.
+    theta_moments: Mean and variance of every part over all draws, by chain: a pair `mean`,
       `variance` of lists of parts `[c, *event_shape]`.
     x_test, y_test: Test data, or None.
   """
@@ -119,10 +121,10 @@ class Result:
         'num_kept_draws was 0'
       )
     means, variances, noise_variances = [], [], []
-    for i in range(len(self.draws)):
+    for i, number in enumerate(self.draws.numbers):
       parts = [tf.constant(p) for p in self.draws[i]]
       batches = [
-        self._components_fn(parts, x[first : first + batch_size])
+        self._components_fn(parts, x[first : first + batch_size], tf.constant([number, first]))
         for first in range(0, x.shape[0], batch_size)
       ]
       means.append(np.concatenate([mean for mean, _ in batches], axis=-2))  # [c, m, k]
@@ -141,12 +143,13 @@ class Result:
     )
     return prediction_lib.Prediction(means, np.concatenate(variances), noise_variance, f_moments)
 
-  def _components(self, parts, x):
+  def _components(self, parts, x, seed):
     """Mean and variance of f for a draw; for classes the mean is probabilities."""
+    split = self.posterior.split
     if self._collapsed is None:
-      mean = self.posterior.likelihood.mean(self.posterior.split.apply(parts, x))
+      mean = self.posterior.likelihood.mean(split.apply_new(parts, x, seed))
       return mean, tf.zeros_like(mean)
-    return self._collapsed.predict(parts[: self.posterior.split.num_hidden], x)
+    return self._collapsed.predict(parts[: split.num_hidden], x, seed)
 
   @property
   def test_prediction(self):
@@ -221,10 +224,20 @@ class Result:
     low, high = np.quantile(values, [0.05, 0.95])
     return f'noise scale: mean {np.mean(values):.4g}, 90 % between {low:.4g} and {high:.4g}'
 
+  def weights(self, draw=-1):
+    """The weights of a kept draw: a list of parts `[c, *event_shape]` of `posterior.split.network`.
+
+    If layers are in data space, what the training inputs do not see of them is drawn with the
+    number of the draw as seed, always the same.
+    """
+    number = self.draws.numbers[draw]
+    return [np.asarray(p) for p in self.posterior.split.to_weights(self.draws[draw], [number, 0])]
+
   def assign(self, draw=-1, chain=0):
     """Sets the weights of the Keras model to a kept draw, and returns the model."""
-    self.posterior.split.assign([p[chain] for p in self.draws[draw]])
-    return self.posterior.split.model
+    network = self.posterior.split.network
+    network.assign([p[chain] for p in self.weights(draw)])
+    return network.model
 
   def to_arviz(self):
     """The traces as `arviz.InferenceData`: projections, noise, and statistics of the sampler."""
@@ -251,7 +264,7 @@ class Result:
     """Writes everything to the folder `path`, for `tfp_reprior.load_result`."""
     folder = pathlib.Path(path)
     folder.mkdir(parents=True, exist_ok=True)
-    _save_model(self.posterior.split.model, folder / 'model.keras')
+    _save_model(self.posterior.split.network.model, folder / 'model.keras')
     self.draws.copy_to(folder / 'draws')
     arrays = {f'trace/{name}': values for name, values in self.trace.items()}
     arrays |= {f'warmup/{name}': values for name, values in self.warmup_trace.items()}
@@ -305,8 +318,9 @@ def load_result(path, model=None):
   theta_moments = moments.MeanAndVariance(
     *([v for _, v in sorted(group(f'theta_{name}/').items())] for name in ('mean', 'variance'))
   )
+  posterior = posterior_lib.Posterior(split, arrays['x'], arrays['y'], likelihood=likelihood)
   return Result(
-    posterior_lib.Posterior(split, arrays['x'], arrays['y'], likelihood=likelihood),
+    posterior.in_space(description['settings']['hidden_space']),
     description['settings'],
     group('trace/'),
     group('warmup/'),

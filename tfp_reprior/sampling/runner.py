@@ -43,8 +43,8 @@ class Runner:
 
   Args:
     kernel: A `tfp.mcmc.TransitionKernel`.
-    observe_fn: Function of a state, the results of the kernel and a summary; returns a dict of
-      tensors to trace, and the summary with the state counted in.
+    observe_fn: Function of a state, the results of the kernel, a summary and a seed; returns a dict
+      of tensors to trace, and the summary with the state counted in.
     thinning: Positive integer, steps for each draw.
     seed: A seed of TFP.
     run_loop: As of `tfp_reprior.sampling.Sampler`; by default loops run here.
@@ -55,7 +55,7 @@ class Runner:
     self._observe_fn = observe_fn
     self._thinning = thinning
     self._run_loop = run_loop or (lambda fn, *arguments: fn(*arguments))
-    [self._seed] = random.split_seed(seed, n=1)
+    self._seed, self._observe_seed = random.split_seed(seed, n=2)
     self._run = self._bootstrap = None
 
   @property
@@ -147,7 +147,8 @@ class Runner:
     _, state, results, acceptance = tf.while_loop(
       lambda j, *_: j < self._thinning, step, (tf.constant(0), carry.state, carry.results, zeros)
     )
-    trace, summary = self._observe_fn(state, results, carry.summary)
+    seed = tf.random.fold_in(self._observe_seed, number, alg='philox')
+    trace, summary = self._observe_fn(state, results, carry.summary, seed)
     if has_acceptance:
       trace = {**trace, 'acceptance': acceptance}
     return Carry(state, results, summary), trace
@@ -173,7 +174,8 @@ def run_chains(kernel, state, trace_fn, num_draws, thinning, seed, on_progress=N
     state: The last state, like `state`.
   """
 
-  def observe(state, results, summary):
+  def observe(state, results, summary, seed):
+    del seed
     return trace_fn(state, results), summary
 
   runner = Runner(kernel, observe, thinning, seed, run_loop)

@@ -36,6 +36,7 @@ def sample_posterior(
   thinning: int = 10,
   sampler: str = 'auto',
   regularizer: float | str | None = None,
+  hidden_space: str | None = None,
   step_size: float | None = None,
   damping: float | None = None,
   num_integrator_steps: int | None = None,
@@ -86,6 +87,9 @@ def sample_posterior(
     sampler: A name of `tfp_reprior.make_sampler`.
     regularizer: As of `tfp_reprior.make_sampler`, by default `'noise'`; or `'tuned'`, the fastest
       of several.
+    hidden_space: `'auto'`, `'weights'` or `'data'`: where hidden layers move, as of
+      `tfp_reprior.make_sampler`. In data space the traces, moments and kept draws of a run are of
+      what layers do to the training inputs; `Result.weights` has the weights.
     step_size: Positive float. By default warm-up finds it; if it is given, there is no warm-up.
     damping: Float in [0, 1], the part of the momentum's variance that a transition replaces. By
       default warm-up finds it; with a `step_size` it is

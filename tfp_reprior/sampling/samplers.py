@@ -15,6 +15,7 @@ from tfp_reprior.densities import (
 )
 from tfp_reprior.internal import checks, distribution
 from tfp_reprior.mcmc import crank_nicolson, rotation_langevin, underdamped_langevin
+from tfp_reprior.models import data_space_split
 
 NAMES = (
   'auto',
@@ -46,20 +47,23 @@ class Sampler:
 
   Attributes:
     name: One of `NAMES`, other than `'auto'`.
-    posterior: The `tfp_reprior.Posterior`.
+    posterior: The `tfp_reprior.Posterior`, with hidden layers where the sampler moves them.
     kernel_fn: Function of `step_size`, `damping` and `num_integrator_steps` (by default 1), the
       gradients of a transition; returns a `tfp.mcmc.TransitionKernel` over the coordinates of the
       sampler, which reports log-densities with respect to N(0, I) on the moving parts. A kernel
       without momentum ignores the last two. For warm-up it also takes an `inverse_temperature`, the
       power of the likelihood, and whether the kernel `is_calibrated`.
     start_fn: Function of a number of chains and a seed; returns states to start from.
-    theta_fn: Function of a state; returns the weights, a list of parts.
-    draw_fn: Function of a state; returns the weights, and the posterior of the readout given the
-      hidden ones, a `ReadoutConditional`, or None if the likelihood leaves none. Both together take
-      one pass of the training data.
+    parts_fn: Function of a state; returns the parts of the posterior, a list.
+    theta_fn: Function of a state, and of a seed for what layers in data space leave open; returns
+      the weights of the network, a list of parts.
+    draw_fn: Function of a state; returns what `parts_fn` does, and the posterior of the readout
+      given the hidden parts, a `ReadoutConditional`, or None if the likelihood leaves none. Both
+      together take one pass of the training data.
     regularizer: That of its map: `'noise'`, `'n*noise'` or a float; infinity if it has none.
     num_moving_parts: The first parts of the state, those that the kernel moves step by step; it
       draws the others anew.
+    hidden_space: `'auto'`, `'weights'` or `'data'`; `posterior.split.layer_spaces` has the layers.
     has_damping: Whether the kernel has momentum.
     is_calibrated: Whether the kernel accepts and rejects.
     max_step_size: The largest step size that means something: pi / 2 for angles, else infinity.
@@ -72,10 +76,12 @@ class Sampler:
   posterior: object
   kernel_fn: Callable
   start_fn: Callable
+  parts_fn: Callable
   theta_fn: Callable
   draw_fn: Callable
   regularizer: object
   num_moving_parts: int
+  hidden_space: str = 'weights'
   has_damping: bool = True
   is_calibrated: bool = True
   max_step_size: float = math.inf
@@ -93,6 +99,28 @@ class Sampler:
     return f'Sampler({self.name!r}, regularizer={self.regularizer!r}, {self.posterior!r})'
 
 
+def _resolve_space(posterior, name, strategy, hidden_space):
+  """The `hidden_space` that a sampler has by default, or that it is asked for."""
+  is_known = checks.static_value(posterior.x) is not None
+  is_whole = is_known and posterior.split.chunk_size is None
+  is_possible = is_whole and not name.endswith('standard')
+  if hidden_space is None:
+    return 'auto' if name == 'auto' and is_possible and strategy is None else 'weights'
+  checks.one_of('hidden_space', hidden_space, data_space_split.HIDDEN_SPACES)
+  if hidden_space == 'data' and not is_possible:
+    raise ValueError(
+      'The standard parametrisation, and chunks of data, are for weights. Received: '
+      f'hidden_space={hidden_space!r}, sampler={name!r}, chunk_size={posterior.split.chunk_size}'
+    )
+  return hidden_space if is_possible else 'weights'
+
+
+def _in_graph(fn):
+  """The function, in a graph: strategies are slow outside of graphs."""
+  graph_fn = tf.function(fn, autograph=False)
+  return lambda *arguments: (fn if tf.inside_function() else graph_fn)(*arguments)
+
+
 def _map_of(posterior, density, reprior, is_split):
   """The function from coordinates to weights that goes with a density; None for the standard one.
 
@@ -107,7 +135,14 @@ def _map_of(posterior, density, reprior, is_split):
   return density.to_theta
 
 
-def make_sampler(posterior, sampler='auto', over_dispersion=1.0, regularizer=None, strategy=None):
+def make_sampler(
+  posterior,
+  sampler='auto',
+  over_dispersion=1.0,
+  regularizer=None,
+  strategy=None,
+  hidden_space=None,
+):
   """Makes a sampler for a posterior.
 
   All start from the same weights: the image of draws from N(0, I) under the repriorisation, which
@@ -132,13 +167,21 @@ def make_sampler(posterior, sampler='auto', over_dispersion=1.0, regularizer=Non
       scale, the readout is integrated out. Infinity is the limit in which the map is the identity:
       the coordinates are theta, as always for `'standard'`.
     strategy: A `tf.distribute.Strategy` to split the work over: the data, if the readout is
-      integrated out, and the chains otherwise; on a TPU the data only.
+      integrated out and hidden layers are in weights, and the chains otherwise; on a TPU the data
+      only.
+    hidden_space: Where fully connected hidden layers move: `'weights'`; `'data'`, what they do to
+      the training inputs, for all with more weights a unit than there are of these; `'auto'`, the
+      latter for those with at least twice as many. By default `'auto'` for the sampler `'auto'` on
+      one device, and `'weights'` for others. See `tfp_reprior.models.DataSpaceSplit`.
 
   Returns:
     A `Sampler`.
   """
   name = checks.one_of('sampler', sampler, NAMES)
   checks.positive('over_dispersion', over_dispersion)
+  hidden_space = _resolve_space(posterior, name, strategy, hidden_space)
+  posterior = posterior.in_space(hidden_space)
+  is_in_weights = not any(s.space == 'data' for s in posterior.split.layer_spaces)
   name = 'rotation' if name == 'auto' else name
   prefix = 'uncalibrated_'
   is_calibrated, kind = not name.startswith(prefix), name.removeprefix(prefix)
@@ -149,24 +192,28 @@ def make_sampler(posterior, sampler='auto', over_dispersion=1.0, regularizer=Non
   reprior = posterior.reprior('noise' if is_standard else regularizer)
   is_collapsed = not is_standard and posterior.likelihood.is_conjugate and regularizer == 'noise'
   takes_loops = strategy is not None and distribution.takes_loops(strategy)
-  if takes_loops and distribution.needs_equal_shards(strategy) and not is_collapsed:
+  is_on_tpu = takes_loops and distribution.needs_equal_shards(strategy)
+  if is_on_tpu and not (is_collapsed and is_in_weights):
     raise ValueError(
       'On TPUs only data can be split, and only if the readout is integrated out: Gaussian noise '
-      "of one scale, in the coordinates of regularizer='noise'. Received: "
-      f'likelihood={posterior.likelihood!r}, sampler={name!r}, regularizer={regularizer!r}'
+      "of one scale, in the coordinates of regularizer='noise' and hidden_space='weights'. "
+      f'Received: likelihood={posterior.likelihood!r}, sampler={name!r}, '
+      f'regularizer={regularizer!r}, hidden_space={hidden_space!r}'
     )
   collapsed = None
+  # Rows of data can be split only where each goes through the network by itself.
+  data_strategy = strategy if is_in_weights else None
   if posterior.likelihood.is_conjugate:
-    collapsed = collapsed_posterior.CollapsedPosterior(posterior, strategy=strategy)
+    collapsed = collapsed_posterior.CollapsedPosterior(posterior, strategy=data_strategy)
   if is_standard:
     density = posterior
   elif is_collapsed:
     density = collapsed
   else:
     density = composed_posterior.ComposedPosterior(posterior, regularizer)
-  is_split = is_collapsed and strategy is not None  # its data
+  is_split = is_collapsed and data_strategy is not None
   to_theta = _map_of(posterior, None if is_standard else density, reprior, is_split)
-  if strategy is not None and not is_collapsed:
+  if strategy is not None and not is_split:
     density = split_chains.SplitChains(density, strategy)
   to_parts = to_state = list
   if posterior.likelihood.event_shapes:
@@ -199,8 +246,11 @@ def make_sampler(posterior, sampler='auto', over_dispersion=1.0, regularizer=Non
     phi = [over_dispersion * p for p in posterior.sample_prior(num_chains, seed)]
     return to_state(reprior.forward(to_parts(phi))) if is_standard else phi
 
-  def theta_fn(state):
+  def parts_fn(state):
     return to_theta(to_parts(state))
+
+  def theta_fn(state, seed=0):
+    return posterior.split.to_weights(parts_fn(state), seed)
 
   def draw_fn(state):
     parts = to_parts(state)
@@ -213,10 +263,8 @@ def make_sampler(posterior, sampler='auto', over_dispersion=1.0, regularizer=Non
     psi = posterior.features_fn(*hidden) if strategy is None else None
     return to_theta(parts, psi), collapsed.given(hidden, psi)
 
-  graph_theta_fn = tf.function(theta_fn, autograph=False)
-
-  def split_theta_fn(state):  # strategies are slow outside of functions
-    return theta_fn(state) if tf.inside_function() else graph_theta_fn(state)
+  if strategy is not None:
+    parts_fn, theta_fn = _in_graph(parts_fn), _in_graph(theta_fn)
 
   def run_on_replicas(fn, *arguments):
     return collapsed.run_on_replicas(lambda _, *arguments: fn(*arguments), *arguments)
@@ -226,13 +274,15 @@ def make_sampler(posterior, sampler='auto', over_dispersion=1.0, regularizer=Non
     posterior=posterior,
     kernel_fn=kernel_fn,
     start_fn=start_fn,
-    theta_fn=theta_fn if strategy is None else split_theta_fn,
+    parts_fn=parts_fn,
+    theta_fn=theta_fn,
     draw_fn=draw_fn,
     regularizer=regularizer if isinstance(regularizer, str) else float(regularizer),
     num_moving_parts=num_moving_parts,
+    hidden_space=hidden_space,
     has_damping=kind != 'crank_nicolson',
     is_calibrated=is_calibrated,
     max_step_size=math.inf if kind == 'langevin' else math.pi / 2,
     strategy=strategy,
-    run_loop=run_on_replicas if takes_loops and is_collapsed else _run_here,
+    run_loop=run_on_replicas if takes_loops and is_split else _run_here,
   )
