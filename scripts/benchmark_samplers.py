@@ -43,13 +43,15 @@ _SAMPLERS = flags.DEFINE_list(
     'langevin',
     'uncalibrated_rotation',
     'rotation',
+    'auto',
     'crank_nicolson',
     'elliptical_slice',
     'nuts_standard',
     'nuts_repriorised',
   ],
   'Which to compare; uncalibrated_langevin is that of Hron et al. (2022). A regularizer other than '
-  'noise goes after a colon: rotation:n*noise, rotation:inf, rotation:tuned.',
+  'noise goes after a colon: rotation:n*noise, rotation:inf, rotation:tuned. auto is rotation with '
+  'hidden layers in data space, where they qualify.',
 )
 _NUM_GRADIENTS = flags.DEFINE_integer('num_gradients', 4000, 'Gradients of each chain.', 100)
 _NUM_WARMUP_STEPS = flags.DEFINE_integer('num_warmup_steps', 1500, 'Gradients of warm-up.', 100)
@@ -59,6 +61,11 @@ _SEED = flags.DEFINE_integer('seed', 1, 'Seed of everything random.')
 _JSON = flags.DEFINE_string('json', None, 'File to write the figures to.')
 _ALSO = flags.DEFINE_list('also', [], 'Such files of earlier runs, to show with this one.')
 _FIGURE = flags.DEFINE_string('figure', None, 'File to draw the figures to, such as a .png.')
+
+
+# Weights of a network that are made anew for each draw, if its layers are in data space.
+_LARGEST_NETWORK = 2**24
+_NUM_TIMED = 20  # transitions
 
 
 def make(posterior, name):
@@ -129,7 +136,7 @@ def make_elliptical_slice(posterior):
     normal_sampler_fn=lambda seed: random.normal_parts(shapes, tf.float32, seed),
     log_likelihood_fn=log_likelihood_fn,
   )
-  sampler = tfr.make_sampler(posterior)
+  sampler = tfr.make_sampler(posterior, 'rotation')
   start = sampler.start_fn(_NUM_CHAINS.value, _SEED.value)
   return sampler, kernel, '', 8, count_fn, start
 
@@ -148,42 +155,62 @@ def make_nuts(posterior, name):
 def measure(posterior, name, x_test):
   """The row of one sampler."""
   sampler, kernel, chosen, length, count_fn, start = make(posterior, name)
-  split = posterior.split
-  project_theta = tfr.diagnostics.RandomProjections(split.event_shapes, seed=1)
+  network, split = posterior.split, sampler.posterior.split
+  has_weights = network.num_parameters <= _LARGEST_NETWORK
+  project_theta = tfr.diagnostics.RandomProjections(
+    network.event_shapes if has_weights else split.event_shapes, seed=1
+  )
   project_f = tfr.diagnostics.RandomProjections([(len(x_test), split.num_outputs)], seed=2)
   takes_what_it_needs = name == 'elliptical_slice' or name.startswith('nuts')
 
   def trace_fn(state, results):
-    theta = sampler.theta_fn(state)
-    trace = {'theta': project_theta(theta), 'f': project_f(split.apply(theta, x_test))}
-    trace['gradients'] = count_fn(results)
+    seed = tf.stack([getattr(results, 'number', tf.constant(0)), 1])
+    parts = sampler.parts_fn(state)
+    theta = split.to_weights(parts, seed) if has_weights else parts
+    f = network.apply(theta, x_test) if has_weights else split.apply_new(parts, x_test, seed)
+    hidden = parts[: split.num_hidden]
+    trace = {'theta': project_theta(theta), 'f': project_f(f), 'gradients': count_fn(results)}
+    trace['norms'] = tf.stack([tf.reduce_sum(p**2, axis=range(1, p.shape.rank)) for p in hidden], 1)
+    inner = runner.innermost(results)
+    if hasattr(inner, 'target_log_prob'):
+      trace['log_likelihood'] = inner.target_log_prob
     return trace
 
   thinning = 1 if takes_what_it_needs else max(1, _THINNING.value // length)
   num_draws = _NUM_GRADIENTS.value // (thinning * length)
-  begin = time.perf_counter()
-  trace, _ = runner.run_chains(
-    kernel,
-    start,
-    trace_fn,
-    num_draws,
-    thinning,
-    seed=_SEED.value + 1,
+  trace, state = runner.run_chains(
+    kernel, start, trace_fn, num_draws, thinning, seed=_SEED.value + 1
   )
-  seconds = time.perf_counter() - begin
   skip = num_draws // 5
   kept = {key: values[skip:] for key, values in trace.items()}
   gradients = thinning * kept['gradients'].sum(0).mean()
+  seconds = seconds_per_gradient(kernel, state, count_fn)
   row = {'sampler': name, 'step size, damping, steps': chosen}
   row['acceptance'] = float(np.mean(kept.get('acceptance', np.nan)))
-  for key in ('theta', 'f'):
-    ess = np.mean(tfr.diagnostics.effective_sample_size(kept[key]), axis=0)  # over chains
-    row[f'{key} ESS / 1k gradients'] = float(1000 * np.mean(ess) / gradients)
-    row[f'{key} minimum'] = float(1000 * np.min(ess) / gradients)
-    per_second = num_draws * np.mean(ess) / (num_draws - skip) * _NUM_CHAINS.value / seconds
-    row[f'{key} ESS / s'] = float(per_second)
+  for key in ('theta', 'f', 'log_likelihood', 'norms'):
+    if key in kept:
+      ess = np.mean(tfr.diagnostics.effective_sample_size(kept[key]), axis=0)  # over chains
+      row[f'{key} ESS / 1k gradients'] = float(1000 * np.mean(ess) / gradients)
+      if key in ('theta', 'f'):
+        row[f'{key} minimum'] = float(1000 * np.min(ess) / gradients)
+        row[f'{key} ESS / s'] = float(np.mean(ess) * _NUM_CHAINS.value / (gradients * seconds))
+  row['ms / gradient of all chains'] = 1000 * seconds
   row['R-hat^2 - 1, f'] = float(np.mean(tfr.diagnostics.r_hat_squared(kept['f']))) - 1
   return row
+
+
+def seconds_per_gradient(kernel, state, count_fn):
+  """How long a gradient of all chains takes, without what is traced; the median of some runs."""
+
+  def trace_fn(_, results):
+    return {'gradients': count_fn(results)}
+
+  observed = []
+  for i in range(4):  # the first traces the graph
+    begin = time.perf_counter()
+    trace, _ = runner.run_chains(kernel, state, trace_fn, _NUM_TIMED, 1, seed=i)
+    observed.append((time.perf_counter() - begin) / trace['gradients'].sum(0).mean())
+  return float(np.median(observed[1:]))
 
 
 def rows():
@@ -201,7 +228,8 @@ def rows():
         categorical = tfr.likelihoods.Categorical()
         posterior = tfr.Posterior(model, data.x_train, data.labels_train, likelihood=categorical)
       for sampler in _SAMPLERS.value:
-        yield {'width': width, 'n': num_data, **measure(posterior, sampler, data.x_test)}
+        row = {'width': width, 'n': num_data, 'seed': _SEED.value}
+        yield row | measure(posterior, sampler, data.x_test)
 
 
 def draw(figure, rows):
