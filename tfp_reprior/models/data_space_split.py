@@ -23,6 +23,10 @@ _SMALLEST_VARIANCE = 1e-12
 _SMALLEST_EIGENVALUE = {tf.float32: 1e-5, tf.float64: 1e-11}
 
 
+class _IllConditionedError(Exception):
+  """Carries the name of a layer, and the eigenvalues of the kernel of its inputs."""
+
+
 class LayerSpace(NamedTuple):
   """Where a fully connected layer is.
 
@@ -257,7 +261,7 @@ class DataSpaceSplit(readout_split.ReadoutSplit):
     return hidden + readout
 
   def _find_obstacles(self, names):
-    """Looks at the layers, with two draws of the weights.
+    """Looks at the layers, and at their inputs for two draws of the prior.
 
     Layers whose inputs do not depend on weights get their factor, once for all.
 
@@ -274,31 +278,34 @@ class DataSpaceSplit(readout_split.ReadoutSplit):
     if reasons or not found:
       return reasons
     seen = {name: [] for name in found}
-    hidden = self.sample_prior(seed=[0, 1])[: self.num_hidden]
-    for seed in ([0, 2], [0, 3]):
-      theta = self._noise(hidden, lambda layer: [layer.fan_in, layer.units], seed)
 
-      def transform(layer, psi, u, pick, theta=theta):
-        del u, pick
-        seen[layer.name].append(psi.numpy().astype(np.float64))
-        return tf.matmul(psi, theta[layer.name])
+    def transform(layer, psi, u, pick):
+      del pick
+      psi = psi.numpy().astype(np.float64)
+      gram = psi @ psi.T
+      values = np.linalg.eigvalsh(gram)
+      if not values[0] > _SMALLEST_EIGENVALUE[self.dtype] * values[-1]:
+        raise _IllConditionedError(layer.name, values)
+      seen[layer.name].append((psi, np.linalg.cholesky(gram)))
+      return tf.matmul(tf.constant(seen[layer.name][-1][1], u.dtype), u)
 
-      self._evaluate(hidden, self._distinct, transform)
-      hidden = [2.0 * h for h in hidden]  # other ones
+    try:
+      for seed in ([0, 1], [0, 2]):
+        self._evaluate(self.sample_prior(seed=seed)[: self.num_hidden], self._distinct, transform)
+    except _IllConditionedError as e:
+      name, values = e.args
+      warnings.warn(
+        f'Layer {name!r} keeps its weights: the kernel of its {len(values)} distinct inputs is '
+        f'ill-conditioned, with eigenvalues from {values[0]:.2g} to {values[-1]:.2g}.',
+        stacklevel=4,
+      )
+      return {name: 'the kernel of its inputs is ill-conditioned'}
     for name, layer in found.items():
       if len(seen[name]) != 2:
         return {name: 'it is called more than once'}
-      grams = [psi @ psi.T for psi in seen[name]]
-      for values in map(np.linalg.eigvalsh, grams):
-        if not values[0] > _SMALLEST_EIGENVALUE[self.dtype] * values[-1]:
-          warnings.warn(
-            f'Layer {name!r} keeps its weights: the kernel of its {len(values)} distinct inputs is '
-            f'ill-conditioned, with eigenvalues from {values[0]:.2g} to {values[-1]:.2g}.',
-            stacklevel=3,
-          )
-          return {name: 'the kernel of its inputs is ill-conditioned'}
-      if np.array_equal(*seen[name]):
-        layer.constant_chol = np.linalg.cholesky(grams[0])
+      (first, chol), (second, _) = seen[name]
+      if np.array_equal(first, second):
+        layer.constant_chol = chol
     return {}
 
   def _check_training_inputs(self, x):

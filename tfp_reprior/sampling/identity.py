@@ -43,8 +43,10 @@ def describe(posterior, settings, sampler, x_test, keep_every):
   described = {**dataclasses.asdict(settings), **facts(posterior), 'sampler': sampler.name}
   # By name only layers that Keras numbers itself would differ; what counts is what is computed.
   del described['model']
-  weights = posterior.split.sample_prior((), seed=0)
-  outputs = posterior.split.apply(weights, posterior.x[:2]).numpy()
+  split = sampler.posterior.split  # of which a draw of the prior is never too large
+  is_in_weights = split.network is split
+  x = posterior.x[:2] if is_in_weights else posterior.x
+  outputs = split.apply(split.sample_prior((), seed=0), x).numpy()
   return {
     **described,
     'num_replicas': 1 if sampler.strategy is None else sampler.strategy.num_replicas_in_sync,
