@@ -51,7 +51,8 @@ _SAMPLERS = flags.DEFINE_list(
   ],
   'Which to compare; uncalibrated_langevin is that of Hron et al. (2022). A regularizer other than '
   'noise goes after a colon: rotation:n*noise, rotation:inf, rotation:tuned. auto is rotation with '
-  'hidden layers in data space, where they qualify.',
+  'hidden layers in data space, where they qualify. A number of steps of a transition, in place of '
+  'what warm-up finds, goes after an @: auto@1.',
 )
 _NUM_GRADIENTS = flags.DEFINE_integer('num_gradients', 4000, 'Gradients of each chain.', 100)
 _NUM_WARMUP_STEPS = flags.DEFINE_integer('num_warmup_steps', 1500, 'Gradients of warm-up.', 100)
@@ -88,11 +89,13 @@ def make(posterior, name):
     return make_elliptical_slice(posterior)
   if name.startswith('nuts'):
     return make_nuts(posterior, name)
+  name, _, num_steps = name.partition('@')
   name, _, regularizer = name.partition(':')
   found = tfr.warm_up(
     posterior,
     sampler=name,
-    regularizer=float(regularizer) if regularizer == 'inf' else regularizer or 'noise',
+    regularizer=float(regularizer) if regularizer == 'inf' else regularizer or None,
+    num_integrator_steps=int(num_steps) if num_steps else None,
     num_chains=_NUM_CHAINS.value,
     num_warmup_steps=_NUM_WARMUP_STEPS.value,
     seed=_SEED.value,
