@@ -166,7 +166,7 @@ class Posterior:
     if hidden_space == 'weights':
       return self
     split = data_space_split.DataSpaceSplit(split, self.x, hidden_space)
-    if all(s.space == 'weights' for s in split.layer_spaces):
+    if not split.names_in_data_space:
       return self
     other = copy.copy(self)  # data, likelihood and what follows from them
     shapes = self.likelihood.event_shapes
@@ -206,8 +206,8 @@ class Posterior:
     return y
 
   def __repr__(self):
-    in_data_space = [s.name for s in self.split.layer_spaces if s.space == 'data']
-    space = f', in data space: {", ".join(in_data_space)}' if in_data_space else ''
+    names = self.split.names_in_data_space
+    space = f', in data space: {", ".join(names)}' if names else ''
     return (
       f'Posterior(model={self.split.model.name!r}, n={self.x.shape[0]}, '
       f'num_parameters={self.split.network.num_parameters}, likelihood={self.likelihood!r}{space})'

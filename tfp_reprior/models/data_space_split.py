@@ -105,7 +105,7 @@ class DataSpaceSplit(readout_split.ReadoutSplit):
     num_rows = self._distinct.shape[0]
     self._layer_spaces = _choose(split, num_rows, hidden_space)
     while True:  # until all layers that are left can be in data space
-      names = [s.name for s in self._layer_spaces if s.space == 'data']
+      names = self.names_in_data_space
       with tf.init_scope():  # a layer has variables, which graphs should not make
         super().__init__(_clone(split, names, num_rows), **split.prior_stds)
       self._network = split

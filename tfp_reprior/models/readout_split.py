@@ -210,6 +210,11 @@ class ReadoutSplit:
     """List of where layers are, for splits that have them elsewhere than in weights; else empty."""
     return []
 
+  @property
+  def names_in_data_space(self):
+    """List of the names of layers that are in data space."""
+    return [s.name for s in self.layer_spaces if s.space == 'data']
+
   def embed_new(self, hidden_parts, x, seed=None):
     """As `embed`, for inputs that a split may not have been made for; drawn with a seed then."""
     del seed  # weights say it all

@@ -216,7 +216,7 @@ class Driver:
 
   def _warmup_inputs(self):
     """The inputs whose outputs are followed in warm-up."""
-    if any(s.space == 'data' for s in self._sampler.posterior.split.layer_spaces):
+    if self._sampler.posterior.split.names_in_data_space:
       return self._posterior.x  # outputs for others have noise of their own, which hides the chains
     x = self._posterior.x if self._x_test is None else self._x_test
     return x[:_MOST_WARMUP_INPUTS]
@@ -363,6 +363,8 @@ class Driver:
       'sampler': self._sampler.name,
       'regularizer': self._sampler.regularizer,
       'hidden_space': self._sampler.hidden_space,
+      'layers_in_data_space': ', '.join(self._sampler.posterior.split.names_in_data_space)
+      or 'none',
       'thinning': steps_per_draw,
       'num_warmup_steps': 0 if warmup is None else warmup.num_gradients,
       'num_burnin_steps': self._budgets['burn-in'],

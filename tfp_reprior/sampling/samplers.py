@@ -181,7 +181,7 @@ def make_sampler(
   checks.positive('over_dispersion', over_dispersion)
   hidden_space = _resolve_space(posterior, name, strategy, hidden_space)
   posterior = posterior.in_space(hidden_space)
-  is_in_weights = not any(s.space == 'data' for s in posterior.split.layer_spaces)
+  is_in_weights = not posterior.split.names_in_data_space
   name = 'rotation' if name == 'auto' else name
   prefix = 'uncalibrated_'
   is_calibrated, kind = not name.startswith(prefix), name.removeprefix(prefix)
