@@ -61,12 +61,20 @@ _THINNING = flags.DEFINE_integer('thinning', 4, 'Traces one state in this many.'
 _SEED = flags.DEFINE_integer('seed', 1, 'Seed of everything random.')
 _JSON = flags.DEFINE_string('json', None, 'File to write the figures to.')
 _ALSO = flags.DEFINE_list('also', [], 'Such files of earlier runs, to show with this one.')
-_FIGURE = flags.DEFINE_string('figure', None, 'File to draw the figures to, such as a .png.')
+_FIGURE = flags.DEFINE_string(
+  'figure', None, 'File to draw to, such as a .png: samplers, or one sampler at several widths.'
+)
 
 
 # Weights of a network that are made anew for each draw, if its layers are in data space.
 _LARGEST_NETWORK = 2**24
 _NUM_TIMED = 20  # transitions
+_QUANTITIES = {
+  'theta': 'weights',
+  'f': 'outputs',
+  'log_likelihood': 'log-likelihood',
+  'norms': 'norms of layers',
+}
 
 
 def make(posterior, name):
@@ -255,6 +263,22 @@ def draw(figure, rows):
   drawing.legend(figure)
 
 
+def draw_over_widths(figure, rows):
+  """Effective samples per gradient against the width, a curve for each quantity and panel for n."""
+  nums_data = sorted({row['n'] for row in rows})
+  axes = figure.subplots(1, len(nums_data), sharey=True, squeeze=False)[0]
+  for ax, num_data in zip(axes, nums_data, strict=True):
+    chosen = sorted((r for r in rows if r['n'] == num_data), key=lambda row: row['width'])
+    for (key, label), color in zip(_QUANTITIES.items(), drawing.COLORS, strict=False):
+      known = [(r['width'], r[f'{key} ESS / 1k gradients'] / 1000) for r in chosen]
+      ax.plot(*zip(*known, strict=True), 'o-', ms=3.5, color=color, label=label)
+    drawing.log_log(ax, [r['width'] for r in chosen], [0.01, 1.0])
+    ax.set_title(f'{chosen[0]["sampler"]}, n = {num_data}', fontsize=9)
+  figure.supxlabel('width', fontsize=9)
+  figure.supylabel('effective samples per gradient', fontsize=9)
+  drawing.legend(figure)
+
+
 def main(argv):
   if len(argv) > 1:
     raise app.UsageError(f'Unknown arguments: {argv[1:]}')
@@ -263,7 +287,9 @@ def main(argv):
     timing.report(rows(), _JSON.value)
     return
   with drawing.canvas(7.2, 4.0) as figure:  # first, because it fails without matplotlib
-    draw(figure, timing.report(rows(), _JSON.value))
+    measured = timing.report(rows(), _JSON.value)
+    samplers, widths = ({row[key] for row in measured} for key in ('sampler', 'width'))
+    (draw if len(samplers) > 1 or len(widths) < 3 else draw_over_widths)(figure, measured)
     figure.savefig(_FIGURE.value, dpi=200)
 
 
