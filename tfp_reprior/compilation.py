@@ -16,6 +16,8 @@ tfr.compilation.set_policy('auto')  # the default
 import contextlib
 import ctypes
 import functools
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import tensorflow as tf
 
@@ -27,7 +29,7 @@ POLICIES = ('auto', 'always', 'never')
 _policy = 'auto'
 
 
-def set_policy(policy):
+def set_policy(policy: str) -> None:
   """Sets what is compiled, for functions traced from now on.
 
   Args:
@@ -37,12 +39,12 @@ def set_policy(policy):
   _policy = checks.one_of('policy', policy, POLICIES)
 
 
-def get_policy():
+def get_policy() -> str:
   """The policy in force."""
   return _policy
 
 
-def compiles_everything():
+def compiles_everything() -> bool:
   """Whether `function` compiles: on accelerators, unless the policy says otherwise.
 
   Not in the scope of a strategy with several devices: XLA compiles for one.
@@ -53,12 +55,12 @@ def compiles_everything():
   return _policy == 'always' or (_policy == 'auto' and has_accelerator)
 
 
-def function(fn):
+def function(fn: Callable[..., Any]) -> Callable[..., Any]:
   """`tf.function`, compiled if `compiles_everything`: for whole sampling loops."""
   return tf.function(fn, autograph=False, jit_compile=compiles_everything())
 
 
-def fuse(fn):
+def fuse(fn: Callable[..., Any]) -> Callable[..., Any]:
   """Compiles an elementwise function of (lists of) tensors, for large arguments.
 
   Args:
@@ -81,7 +83,7 @@ def fuse(fn):
 
 
 @contextlib.contextmanager
-def full_precision():
+def full_precision() -> Iterator[None]:
   """A context in which products of float32 matrices are computed in float32 on all devices.
 
   By default TensorFlow rounds their factors to 10 bits on recent GPUs (TensorFloat-32), and to 7
@@ -96,7 +98,7 @@ def full_precision():
     tf.config.experimental.enable_tensor_float_32_execution(before)
 
 
-def keep_freed_memory():
+def keep_freed_memory() -> bool:
   """Lets this process keep the memory that it frees, for large states on a CPU under Linux.
 
   By default the C library returns every large tensor to the operating system as soon as it is

@@ -1,5 +1,6 @@
 """Data sets by name or path, prepared."""
 
+import os
 from typing import NamedTuple
 
 import numpy as np
@@ -29,22 +30,35 @@ class Dataset(NamedTuple):
   preparation: Preparation = Preparation()
 
   @property
-  def num_classes(self):
+  def num_classes(self) -> int | None:
     """The number of classes; `None` if the targets are real."""
     return self.preparation.num_classes
 
   @property
-  def labels_train(self):
+  def labels_train(self) -> np.ndarray:
     """The classes of the training data, integers `[n]`, for likelihoods of classes."""
     return self.preparation.restore_labels(self.y_train)
 
   @property
-  def labels_test(self):
+  def labels_test(self) -> np.ndarray:
     """The classes of the test data, integers `[m]`."""
     return self.preparation.restore_labels(self.y_test)
 
+  def __repr__(self):
+    names = ('x_train', 'y_train', 'x_test', 'y_test')
+    shapes = ', '.join(f'{name}={list(np.shape(getattr(self, name)))}' for name in names)
+    return f'Dataset({shapes}, num_classes={self.num_classes})'
 
-def load(name, num_train=None, num_test=None, seed=0, data_dir=None, target=None, subset='random'):
+
+def load(
+  name: str | os.PathLike[str],
+  num_train: int | None = None,
+  num_test: int | None = None,
+  seed: int = 0,
+  data_dir: str | os.PathLike[str] | None = None,
+  target: str | None = None,
+  subset: str = 'random',
+) -> Dataset:
   """Loads a data set. Nothing is ever downloaded.
 
   Args:
@@ -102,7 +116,9 @@ def load(name, num_train=None, num_test=None, seed=0, data_dir=None, target=None
   )
 
 
-def load_new(path, preparation):
+def load_new(
+  path: str | os.PathLike[str], preparation: Preparation
+) -> tuple[np.ndarray, np.ndarray | None]:
   """Loads data to predict for, and prepares them as the training data were.
 
   Args:

@@ -1,6 +1,7 @@
 """The verdict on a run: whether its draws can be trusted, why not, and what to do about it."""
 
 import dataclasses
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -83,11 +84,11 @@ class Verdict:
   """
 
   level: str
-  reasons: list
-  mixing: dict
+  reasons: list[Reason]
+  mixing: dict[str, Mixing]
 
   @property
-  def headline(self):
+  def headline(self) -> str:
     """The verdict in a few words."""
     return {
       'good': 'The chains mixed.',
@@ -96,7 +97,7 @@ class Verdict:
     }[self.level]
 
   @property
-  def advice(self):
+  def advice(self) -> list[str]:
     """List of what to do, without repetition."""
     unique = list(dict.fromkeys(r.advice for r in self.reasons if r.advice))
     return [a for a in unique if not any(b != a and a[:-1] in b for b in unique)]
@@ -104,8 +105,16 @@ class Verdict:
   def __str__(self):
     return ' '.join([self.headline, *(r.text for r in self.reasons), *self.advice])
 
+  def __repr__(self):
+    known = [m for m in self.mixing.values() if np.isfinite(m.bulk_ess)]
+    worst = ''
+    if known:
+      r_hat, bulk_ess = max(m.r_hat for m in known), min(m.bulk_ess for m in known)
+      worst = f', max_r_hat={r_hat:.3f}, min_bulk_ess={bulk_ess:.0f}'
+    return f'Verdict({self.level!r}, num_reasons={len(self.reasons)}{worst})'
 
-def measure(trace):
+
+def measure(trace: Mapping[str, np.ndarray]) -> dict[str, Mixing]:
   """The `Mixing` of each kind of quantity in a trace.
 
   Args:
@@ -136,13 +145,20 @@ def measure(trace):
         mixing[name] = Mixing(np.nan, np.nan, np.nan, np.nan)
       else:
         mixing[name] = Mixing(
-          *(float(v) for v in (np.nanmax(r_hat), np.nanmin(bulk), np.nanmin(tail))),
-          float(np.nanmean(bulk)),
+          r_hat=float(np.nanmax(r_hat)),
+          bulk_ess=float(np.nanmin(bulk)),
+          tail_ess=float(np.nanmin(tail)),
+          mean_ess=float(np.nanmean(bulk)),
         )
   return mixing
 
 
-def judge(trace, acceptance_bounds=(0.2, 1.0), num_planned=None, doubts=()):
+def judge(
+  trace: Mapping[str, np.ndarray],
+  acceptance_bounds: Sequence[float] = (0.2, 1.0),
+  num_planned: int | None = None,
+  doubts: Sequence[Reason] = (),
+) -> Verdict:
   """Judges a run by its trace.
 
   Thresholds are those of Stan, R-hat 1.01 and 400 effective samples, for every quantity. A run that

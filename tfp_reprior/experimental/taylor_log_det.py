@@ -45,7 +45,7 @@ class TaylorSeries(NamedTuple):
   skips_first_order: bool | None = None
   seed: int = 0
 
-  def checked(self):
+  def checked(self) -> 'TaylorSeries':
     """The same; refuses values that make no sense."""
     for name in ('order', 'num_probes', 'batch_size'):
       checks.positive_integer(name, getattr(self, name))

@@ -1,13 +1,17 @@
 """Likelihoods by their names, as files hold them."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from tfp_reprior.internal import checks
 from tfp_reprior.likelihoods.classes import Bernoulli, Categorical
 from tfp_reprior.likelihoods.gaussian import Gaussian
+from tfp_reprior.likelihoods.likelihood import Likelihood
 
 KINDS = (Gaussian, Categorical, Bernoulli)
 
 
-def from_dict(values):
+def from_dict(values: Mapping[str, Any]) -> Likelihood:
   """The likelihood that `Likelihood.to_dict` was called of."""
   settings = dict(values)
   name = checks.one_of('name', settings.pop('name'), [kind.__name__ for kind in KINDS])

@@ -1,5 +1,10 @@
 """Langevin dynamics that solves the Gaussian prior exactly."""
 
+from collections.abc import Callable
+
+import tensorflow as tf
+
+from tfp_reprior.internal.types import StepSize
 from tfp_reprior.mcmc import integrators, langevin_kernel
 
 
@@ -15,12 +20,12 @@ class UncalibratedRotationLangevin(langevin_kernel.LangevinKernel):
 
   def __init__(
     self,
-    log_likelihood_fn,
-    step_size,
-    damping,
-    num_integrator_steps=1,
-    name='rotation_langevin',
-  ):
+    log_likelihood_fn: Callable[..., tf.Tensor],
+    step_size: StepSize,
+    damping: StepSize,
+    num_integrator_steps: int | tf.Tensor = 1,
+    name: str = 'rotation_langevin',
+  ) -> None:
     super().__init__(
       log_likelihood_fn,
       integrators.rotation,
@@ -34,7 +39,7 @@ class UncalibratedRotationLangevin(langevin_kernel.LangevinKernel):
     )
 
   @property
-  def log_likelihood_fn(self):
+  def log_likelihood_fn(self) -> Callable[..., tf.Tensor]:
     return self._parameters['log_likelihood_fn']
 
 

@@ -1,5 +1,10 @@
 """Underdamped Langevin dynamics by leapfrog."""
 
+from collections.abc import Callable
+
+import tensorflow as tf
+
+from tfp_reprior.internal.types import StepSize
 from tfp_reprior.mcmc import integrators, langevin_kernel
 
 
@@ -18,13 +23,13 @@ class UncalibratedUnderdampedLangevin(langevin_kernel.LangevinKernel):
 
   def __init__(
     self,
-    target_log_prob_fn,
-    step_size,
-    damping,
-    num_integrator_steps=1,
-    leaves_prior_out=False,
-    name='underdamped_langevin',
-  ):
+    target_log_prob_fn: Callable[..., tf.Tensor],
+    step_size: StepSize,
+    damping: StepSize,
+    num_integrator_steps: int | tf.Tensor = 1,
+    leaves_prior_out: bool = False,
+    name: str = 'underdamped_langevin',
+  ) -> None:
     super().__init__(
       target_log_prob_fn,
       integrators.leapfrog_with_prior if leaves_prior_out else integrators.leapfrog,
@@ -39,7 +44,7 @@ class UncalibratedUnderdampedLangevin(langevin_kernel.LangevinKernel):
     )
 
   @property
-  def target_log_prob_fn(self):
+  def target_log_prob_fn(self) -> Callable[..., tf.Tensor]:
     return self._parameters['target_log_prob_fn']
 
 

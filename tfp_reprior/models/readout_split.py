@@ -3,12 +3,15 @@
 import copy
 import math
 import numbers
+from collections.abc import Sequence
 
 import keras
 import tensorflow as tf
+from numpy.typing import ArrayLike
 
 from tfp_reprior.internal import checks, chunks, random
 from tfp_reprior.internal import parts as parts_lib
+from tfp_reprior.internal.types import Parts, Seed
 from tfp_reprior.layers import ntk_layer
 from tfp_reprior.models import graphs, stateless
 
@@ -71,8 +74,13 @@ class ReadoutSplit:
   """
 
   def __init__(
-    self, model, weight_std=2**0.5, bias_std=0.1, readout_weight_std=1.0, readout_bias_std=0.1
-  ):
+    self,
+    model: keras.Model,
+    weight_std: float = 2**0.5,
+    bias_std: float = 0.1,
+    readout_weight_std: float = 1.0,
+    readout_bias_std: float = 0.1,
+  ) -> None:
     model, embedding, readout = graphs.split(model)
     graphs.check_state(model, embedding, readout)
     self.model = model
@@ -117,16 +125,16 @@ class ReadoutSplit:
     ]
 
   @property
-  def event_ndims(self):
+  def event_ndims(self) -> list[int]:
     """List of the ranks of the parts, without chain dimensions."""
     return [len(shape) for shape in self.event_shapes]
 
   @property
-  def num_parameters(self):
+  def num_parameters(self) -> int:
     """The number of weights in all parts."""
     return sum(math.prod(shape) for shape in self.event_shapes)
 
-  def in_chunks(self, chunk_size):
+  def in_chunks(self, chunk_size: int | None) -> 'ReadoutSplit':
     """The same split with bounded memory, for networks with large activations.
 
     Inputs go through the network `chunk_size` at a time, and once more for a gradient, which keeps
@@ -145,7 +153,7 @@ class ReadoutSplit:
     split.chunk_size = chunk_size
     return split
 
-  def embed(self, hidden_parts, x):
+  def embed(self, hidden_parts: Parts, x: ArrayLike) -> tf.Tensor:
     """The readout features.
 
     Args:
@@ -159,7 +167,7 @@ class ReadoutSplit:
     values = _multiply(self._scales[: self.num_hidden], hidden_parts)
     return self.to_features(chunks.apply(self.embedding, values, x, self.chunk_size))
 
-  def to_features(self, h):
+  def to_features(self, h: tf.Tensor) -> tf.Tensor:
     """The features psi `[*chains, n, d]` of what goes into the readout, h `[*chains, n, width]`."""
     psi = self._feature_scales[0] * h
     if self.has_bias:
@@ -167,7 +175,7 @@ class ReadoutSplit:
       psi = tf.concat([psi, column], axis=-1)
     return psi
 
-  def apply(self, parts, x):
+  def apply(self, parts: Parts, x: ArrayLike) -> tf.Tensor:
     """The outputs of the network.
 
     Args:
@@ -181,7 +189,9 @@ class ReadoutSplit:
     psi = self.embed(parts[: self.num_hidden], x)
     return tf.matmul(psi, parts_lib.stack_readout(parts[self.num_hidden :]))
 
-  def sample_prior(self, sample_shape=(), seed=None):
+  def sample_prior(
+    self, sample_shape: int | Sequence[int] = (), seed: Seed = None
+  ) -> list[tf.Tensor]:
     """Draws parts from N(0, 1).
 
     Args:
@@ -191,10 +201,12 @@ class ReadoutSplit:
     Returns:
       List of tensors `[*sample_shape, *event_shape]`.
     """
-    chains = (sample_shape,) if isinstance(sample_shape, numbers.Integral) else tuple(sample_shape)
+    if isinstance(sample_shape, (int, numbers.Integral)):
+      sample_shape = (sample_shape,)
+    chains = tuple(sample_shape)
     return random.normal_parts([chains + s for s in self.event_shapes], self.dtype, seed)
 
-  def assign(self, parts):
+  def assign(self, parts: Parts) -> None:
     """Writes one draw (parts without chain dimensions) into the variables of the model."""
     parts = self.check_parts(parts)
     for variable, part, shape in zip(
@@ -209,12 +221,12 @@ class ReadoutSplit:
     for variable, value in zip(self.model.trainable_variables, values, strict=True):
       variable.assign(value)
 
-  def current_parts(self):
+  def current_parts(self) -> list[tf.Tensor]:
     """The parts that the variables of the model hold now: the inverse of `assign`."""
     values = [tf.convert_to_tensor(v.value) for v in self.model.trainable_variables]
     return _multiply([1 / s for s in self._scales], values)
 
-  def check_parts(self, parts, hidden=False):
+  def check_parts(self, parts: Parts, hidden: bool = False) -> list[tf.Tensor]:
     """Refuses parts of the wrong number, type or shape; returns them as a list of tensors."""
     shapes = self.event_shapes[: self.num_hidden] if hidden else self.event_shapes
     name = 'hidden_parts' if hidden else 'parts'

@@ -1,13 +1,15 @@
 """How good predictions are on data with known targets."""
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tfp_reprior.sampling.class_prediction import ClassPrediction
+from tfp_reprior.sampling.prediction import Prediction
 
 _NUM_BINS = 10
 
 
-def evaluate(prediction, y):
+def evaluate(prediction: Prediction | ClassPrediction, y: ArrayLike) -> dict[str, float]:
   """Figures of merit of a prediction.
 
   Args:

@@ -4,8 +4,10 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable
+from typing import Any
 
 import tensorflow as tf
+import tensorflow_probability as tfp
 
 from tfp_reprior.densities import (
   collapsed_posterior,
@@ -13,6 +15,7 @@ from tfp_reprior.densities import (
   noise_coordinate,
   split_chains,
 )
+from tfp_reprior.densities import posterior as posterior_lib
 from tfp_reprior.internal import checks, distribution
 from tfp_reprior.mcmc import crank_nicolson, rotation_langevin, underdamped_langevin
 
@@ -69,21 +72,21 @@ class Sampler:
   """
 
   name: str
-  posterior: object
-  kernel_fn: Callable
-  start_fn: Callable
-  theta_fn: Callable
-  draw_fn: Callable
-  regularizer: object
+  posterior: posterior_lib.Posterior
+  kernel_fn: Callable[..., tfp.mcmc.TransitionKernel]
+  start_fn: Callable[..., list[tf.Tensor]]
+  theta_fn: Callable[..., list[tf.Tensor]]
+  draw_fn: Callable[..., tuple[list[tf.Tensor], Any]]
+  regularizer: float | str
   num_moving_parts: int
   has_damping: bool = True
   is_calibrated: bool = True
   max_step_size: float = math.inf
-  strategy: object = None
-  run_loop: Callable = _run_here
+  strategy: tf.distribute.Strategy | None = None
+  run_loop: Callable[..., Any] = _run_here
 
   @property
-  def kind(self):
+  def kind(self) -> str:
     """What its acceptance is judged by: `'corrected'`, `'random walk'` or `'uncalibrated'`."""
     if not self.is_calibrated:
       return 'uncalibrated'
@@ -107,7 +110,13 @@ def _map_of(posterior, density, reprior, is_split):
   return density.to_theta
 
 
-def make_sampler(posterior, sampler='auto', over_dispersion=1.0, regularizer=None, strategy=None):
+def make_sampler(
+  posterior: posterior_lib.Posterior,
+  sampler: str = 'auto',
+  over_dispersion: float = 1.0,
+  regularizer: float | str | None = None,
+  strategy: tf.distribute.Strategy | None = None,
+) -> Sampler:
   """Makes a sampler for a posterior.
 
   All start from the same weights: the image of draws from N(0, I) under the repriorisation, which

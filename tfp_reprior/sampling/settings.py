@@ -81,14 +81,14 @@ class Settings:
     self._set('num_warmup_steps', int(self.num_warmup_steps))
 
   @property
-  def warmup_budget(self):
+  def warmup_budget(self) -> int:
     """Gradients of each chain for warm-up; none if the step size is given."""
     if self.step_size is not None:
       return 0
     return self.num_warmup_steps or 700 + self.num_results * self.thinning // 5
 
   @property
-  def burnin_budget(self):
+  def burnin_budget(self) -> int:
     """Gradients of each chain between warm-up and the first draw."""
     if self.num_burnin_steps is not None:
       return self.num_burnin_steps
