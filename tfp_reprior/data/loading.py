@@ -21,6 +21,16 @@ class Dataset(NamedTuple):
     x_test: Inputs `[m, ...]`, standardized with the figures of the training inputs.
     y_test: Targets `[m, k]`.
     preparation: The `Preparation` that made them from the raw data.
+
+  #### Examples
+
+  ```python
+  import tfp_reprior as tfr
+
+  data = tfr.data.load('digits', num_train=100, num_test=20)
+  data.x_train.shape, data.y_train.shape  # ==> (100, 8, 8), (100, 10)
+  data.labels_train[:3]  # integers from 0 to 9, for a categorical likelihood
+  ```
   """
 
   x_train: np.ndarray
@@ -89,6 +99,15 @@ def load(
     A `Dataset`. Targets are centered one-hot vectors for classes; real targets are standardized
     with the figures of the training targets. So are the inputs: column by column for `.csv` files
     and for `x` of shape `[n, d]` in `.npz` files, and else by one mean and one deviation.
+
+  #### Examples
+
+  ```python
+  import tfp_reprior as tfr
+
+  digits = tfr.data.load('digits', num_train=500, num_test=100, subset='balanced')
+  diabetes = tfr.data.load('diabetes')  # 353 patients to train on, 89 to test
+  ```
   """
   for argument, value in [('num_train', num_train), ('num_test', num_test)]:
     if value is not None:
@@ -130,6 +149,17 @@ def load_new(
   Returns:
     x: Inputs `[m, ...]`.
     y: Targets `[m, k]`; `None` if the file has none.
+
+  #### Examples
+
+  ```python
+  import numpy as np
+  import tfp_reprior as tfr
+
+  data = tfr.data.load('toy')
+  np.savez('new.npz', x=[[0.5], [2.0]])  # in the units of the raw inputs
+  x, y = tfr.data.load_new('new.npz', data.preparation)  # y is None: the file has no targets
+  ```
   """
   read = {'.npz': files.read_new_npz, '.csv': files.read_new_csv}.get(files.suffix(path))
   if read is None:

@@ -139,13 +139,34 @@ class Preparation:
 
 
 def standardize(train: ArrayLike, test: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-  """Subtracts the mean of `train` and divides by its deviation, one number each, as float32."""
+  """Subtracts the mean of `train` and divides by its deviation, one number each, as float32.
+
+  #### Examples
+
+  ```python
+  import numpy as np
+  import tfp_reprior as tfr
+
+  x = np.random.default_rng(0).uniform(0, 255, size=[50, 8, 8])
+  x_train, x_test = tfr.data.standardize(x[:40], x[40:])
+  x_train.mean(), x_train.std()  # ==> 0 and 1; those of x_test are close
+  ```
+  """
   figures = _figures(train, by_column=False)
   return tuple(_scale(a, *figures) for a in (train, test))
 
 
 def centered_one_hot(labels: ArrayLike, num_classes: int) -> np.ndarray:
-  """One-hot vectors minus `1 / num_classes`, so that they sum to zero: `[n, num_classes]`."""
+  """One-hot vectors minus `1 / num_classes`, so that they sum to zero: `[n, num_classes]`.
+
+  #### Examples
+
+  ```python
+  import tfp_reprior as tfr
+
+  tfr.data.centered_one_hot([0, 1], num_classes=2)  # ==> [[0.5, -0.5], [-0.5, 0.5]]
+  ```
+  """
   labels = np.asarray(labels)
   is_vector = labels.ndim == 1 and np.issubdtype(labels.dtype, np.integer)
   if not is_vector or not np.all((labels >= 0) & (labels < num_classes)):

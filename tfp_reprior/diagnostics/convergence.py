@@ -57,6 +57,17 @@ def r_hat_squared(draws: ArrayLike) -> tf.Tensor:
 
   Returns:
     `[...]`, at least 1; 1 for chains that agree.
+
+  #### Examples
+
+  ```python
+  import numpy as np
+  import tfp_reprior as tfr
+
+  draws = np.random.default_rng(1).normal(size=[100, 2])
+  tfr.diagnostics.r_hat_squared(draws)  # ==> close to 1
+  tfr.diagnostics.r_hat_squared(draws + [0.0, 2.0])  # ==> about 2: the means differ by 2
+  ```
   """
   draws = tf.convert_to_tensor(draws)
   if draws.shape.rank < 2 or draws.shape[1] is not None and draws.shape[1] < 2:
@@ -104,6 +115,16 @@ def tail_effective_sample_size(draws: ArrayLike) -> np.ndarray:
   """The smaller effective sample size of the two tails, beyond the 5 % and 95 % quantiles.
 
   Arguments, results and reference are those of `bulk_effective_sample_size`.
+
+  #### Examples
+
+  ```python
+  import numpy as np
+  import tfp_reprior as tfr
+
+  draws = np.random.default_rng(1).standard_t(df=2, size=[100, 4])  # heavy tails
+  tfr.diagnostics.tail_effective_sample_size(draws)  # ==> a number, of 400 draws
+  ```
   """
 
   def of_tails(x):

@@ -40,11 +40,23 @@ _DRIFT, _APART = 0.5, 4.0
 
 
 class SamplingWarning(UserWarning):
-  """Says that a run failed, or that it is too short to rely on: the verdict, in words."""
+  """Says that a run failed, or that it is too short to rely on: the verdict, in words.
+
+  #### Examples
+
+  ```python
+  import warnings
+
+  import tfp_reprior as tfr
+
+  with warnings.catch_warnings():  # for short runs that only try something out
+    warnings.simplefilter('ignore', tfr.diagnostics.SamplingWarning)
+  ```
+  """
 
 
 class Reason(NamedTuple):
-  """One thing that is wrong with a run.
+  """One thing that is wrong with a run; `judge` has an example.
 
   Attributes:
     level: `'unsure'` or `'failed'`.
@@ -58,7 +70,7 @@ class Reason(NamedTuple):
 
 
 class Mixing(NamedTuple):
-  """How well one kind of quantity mixed; the worst of its entries.
+  """How well one kind of quantity mixed, by the worst of its entries; `measure` has an example.
 
   Attributes:
     r_hat: The largest rank-normalized split R-hat.
@@ -75,7 +87,7 @@ class Mixing(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-  """Whether the draws of a run can be trusted.
+  """Whether the draws of a run can be trusted; `judge` has an example.
 
   Attributes:
     level: `'good'`; `'unsure'`, if they are usable but rough or incomplete; or `'failed'`.
@@ -144,12 +156,8 @@ def measure(trace: Mapping[str, np.ndarray]) -> dict[str, Mixing]:
       if np.all(np.isnan(bulk)):  # nothing moves, or nothing is finite
         mixing[name] = Mixing(np.nan, np.nan, np.nan, np.nan)
       else:
-        mixing[name] = Mixing(
-          r_hat=float(np.nanmax(r_hat)),
-          bulk_ess=float(np.nanmin(bulk)),
-          tail_ess=float(np.nanmin(tail)),
-          mean_ess=float(np.nanmean(bulk)),
-        )
+        figures = np.nanmax(r_hat), np.nanmin(bulk), np.nanmin(tail), np.nanmean(bulk)
+        mixing[name] = Mixing(*map(float, figures))
   return mixing
 
 
@@ -183,7 +191,9 @@ def judge(
   rng = np.random.default_rng(1)
   trace = {'acceptance': np.full([500, 4], 0.8), 'log_likelihood': rng.normal(size=[500, 4])}
   trace['log_likelihood'][:, 2] = 3.0
-  print(tfr.diagnostics.judge(trace))  # Sampling failed ... Chain 3 never moved. ...
+  verdict = tfr.diagnostics.judge(trace)
+  print(verdict)  # Sampling failed ... Chain 3 never moved. ...
+  verdict.reasons[0].advice  # what to do about the worst of it
   ```
   """
   num_draws, num_chains = np.shape(trace['acceptance'])

@@ -37,6 +37,16 @@ class NTKConv2D(ntk_layer.NTKLayer):
 
   Output shape:
     `[n, new_height, new_width, filters]`.
+
+  #### Examples
+
+  ```python
+  import numpy as np
+  import tfp_reprior as tfr
+
+  layer = tfr.layers.NTKConv2D(16, kernel_size=3, strides=2, activation='relu')
+  layer(np.ones([2, 8, 8, 3], np.float32)).shape  # ==> [2, 4, 4, 16]
+  ```
   """
 
   def __init__(

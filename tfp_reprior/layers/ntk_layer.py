@@ -28,6 +28,23 @@ class NTKLayer(keras.layers.Layer):
     bias_std: Non-negative float, prior standard deviation of the bias. With 0 there is none.
     activation: As in Keras, or `'erf'`: a name, a callable, or `None` for a linear layer.
     **kwargs: Passed to `keras.layers.Layer`.
+
+  #### Examples
+
+  ```python
+  import keras
+  import numpy as np
+  import tfp_reprior as tfr
+
+  class Pairwise(tfr.layers.NTKLayer):  # products of neighbouring features, then a dense layer
+    def build(self, input_shape):
+      self.add_kernel_and_bias((input_shape[-1] - 1, 4))
+
+    def call(self, x):
+      return self.affine(keras.ops.matmul(x[:, 1:] * x[:, :-1], self.kernel.value), self.bias)
+
+  Pairwise()(np.ones([2, 5], np.float32)).shape  # ==> [2, 4]
+  ```
   """
 
   def __init__(

@@ -29,6 +29,16 @@ class NTKPosition(ntk_layer.NTKLayer):
 
   Output shape:
     `[n, length, features]`.
+
+  #### Examples
+
+  ```python
+  import numpy as np
+  import tfp_reprior as tfr
+
+  layer = tfr.layers.NTKPosition(bias_std=0.5)
+  layer(np.zeros([2, 10, 3], np.float32))[0, 4]  # the vector of the fifth position
+  ```
   """
 
   def __init__(self, bias_std: float = 1.0, **kwargs: Any) -> None:

@@ -30,6 +30,16 @@ class ScaledSum(keras.layers.Layer):
 
   Output shape:
     That of the inputs.
+
+  #### Examples
+
+  ```python
+  import numpy as np
+  import tfp_reprior as tfr
+
+  x = np.ones([2, 3], np.float32)
+  tfr.layers.ScaledSum([0.6, 0.8])([x, 2 * x])  # ==> 2.2 everywhere
+  ```
   """
 
   def __init__(self, scales: Sequence[float], **kwargs: Any) -> None:

@@ -42,6 +42,18 @@ class Categorical(_Surrogate):
   Args:
     surrogate_scale: Positive float, or None for `k`.
     surrogate_variance: Positive float, or None for `k`.
+
+  #### Examples
+
+  ```python
+  import numpy as np
+  import tfp_reprior as tfr
+
+  likelihood = tfr.likelihoods.Categorical()
+  logits = np.array([[2.0, 0.0, 0.0], [0.0, 1.0, 0.0]])  # of two inputs, three classes
+  likelihood.mean(logits)  # the probabilities
+  likelihood.log_prob(logits, targets=[0, 1])  # ==> about -0.79
+  ```
   """
 
   def check_targets(self, y: ArrayLike, num_outputs: int, dtype: tf.DType) -> tf.Tensor:
@@ -94,6 +106,18 @@ class Bernoulli(_Surrogate):
   Args:
     surrogate_scale: Positive float, or None for 4.
     surrogate_variance: Positive float, or None for 4.
+
+  #### Examples
+
+  ```python
+  import numpy as np
+  import tfp_reprior as tfr
+
+  x = np.linspace(-1, 1, 20, dtype=np.float32)[:, np.newaxis]
+  posterior = tfr.Posterior(
+    tfr.models.fcn((1,), 1, width=16), x, x > 0, likelihood=tfr.likelihoods.Bernoulli()
+  )
+  ```
   """
 
   def check_targets(self, y: ArrayLike, num_outputs: int, dtype: tf.DType) -> tf.Tensor:

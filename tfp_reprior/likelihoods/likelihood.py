@@ -16,6 +16,32 @@ class Likelihood(abc.ABC):
 
   Attributes:
     event_shapes: Tuple of the shapes of these parts.
+
+  #### Examples
+
+  ```python
+  import tensorflow as tf
+  import tfp_reprior as tfr
+
+  class Poisson(tfr.likelihoods.Likelihood):  # counts, with the outputs as log-rates
+    settings = {}
+
+    def check_targets(self, y, num_outputs, dtype):
+      return tf.cast(y, dtype)
+
+    def mean(self, outputs):
+      return tf.exp(outputs)
+
+    def log_prob(self, outputs, targets):
+      log_probs = targets * outputs - tf.exp(outputs) - tf.math.lgamma(targets + 1.0)
+      return tf.reduce_sum(log_probs, axis=[-2, -1])
+
+    def surrogate(self, targets, num_outputs, dtype):
+      return targets - 1.0, 1.0  # the second-order expansion at f = 0
+
+  model = tfr.models.fcn((1,), 1, width=16)
+  posterior = tfr.Posterior(model, [[-1.0], [1.0]], [[0], [3]], likelihood=Poisson())
+  ```
   """
 
   event_shapes: tuple[tuple[int, ...], ...] = ()

@@ -20,6 +20,18 @@ class CrankNicolsonResults(NamedTuple):
     step_size: Carried, so that step size adaptation can set it.
     log_accept_ratio: Reported. Change of the log-likelihood by the proposal, `[*chains]`.
     is_accepted: Reported. Whether the proposal became the state, `[*chains]`.
+
+  #### Examples
+
+  ```python
+  import tensorflow as tf
+  import tfp_reprior as tfr
+
+  kernel = tfr.mcmc.PreconditionedCrankNicolson(lambda x: -tf.exp(x), step_size=0.8)
+  results = kernel.bootstrap_results(tf.zeros([4]))
+  state, results = kernel.one_step(tf.zeros([4]), results, seed=(1, 2))
+  results.is_accepted, results.log_accept_ratio  # [4] each
+  ```
   """
 
   target_log_prob: tf.Tensor

@@ -24,6 +24,15 @@ class KernelSettings(NamedTuple):
     num_integrator_steps: The mean number of gradients of a transition.
     inverse_temperature: The power of the likelihood: 1 for the posterior itself.
     num_adaptation_steps: For how many transitions the step size is adapted, in warm-up.
+
+  #### Examples
+
+  ```python
+  import tfp_reprior as tfr
+
+  settings = tfr.mcmc.KernelSettings(step_size=0.1, num_integrator_steps=10)
+  shorter = settings._replace(step_size=0.05)
+  ```
   """
 
   step_size: float | tf.Tensor
@@ -40,6 +49,21 @@ class JitteredResults(NamedTuple):
     inner_results: Those of the kernel.
     settings: The `KernelSettings` in use; to change them, replace this.
     number: How many transitions were made, by which their lengths are spread.
+
+  #### Examples
+
+  ```python
+  import tensorflow as tf
+  import tfp_reprior as tfr
+
+  kernel = tfr.mcmc.Jittered(
+    lambda s: tfr.mcmc.PreconditionedCrankNicolson(lambda x: -tf.exp(x), s.step_size),
+    tfr.mcmc.KernelSettings(step_size=0.5),
+  )
+  results = kernel.bootstrap_results(tf.zeros([4]))
+  settings = results.settings._replace(step_size=tf.constant(0.25))
+  results = results._replace(settings=settings)  # the next transition takes shorter steps
+  ```
   """
 
   inner_results: Any

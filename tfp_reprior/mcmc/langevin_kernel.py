@@ -25,6 +25,18 @@ class LangevinResults(NamedTuple):
       so that the first step draws it; then the argument.
     log_accept_ratio: Reported. Minus the energy error of the proposal, `[*chains]`.
     is_accepted: Reported. Whether the proposal became the state, `[*chains]`.
+
+  #### Examples
+
+  ```python
+  import tensorflow as tf
+  import tfp_reprior as tfr
+
+  kernel = tfr.mcmc.UnderdampedLangevin(lambda x: -0.5 * x**2, step_size=0.5, damping=0.2)
+  results = kernel.bootstrap_results(tf.zeros([4]))
+  state, results = kernel.one_step(tf.zeros([4]), results, seed=(1, 2))
+  results.momentum, results.grads_target_log_prob  # where the next step goes on from
+  ```
   """
 
   momentum: Any

@@ -14,6 +14,18 @@ class UncalibratedRotationLangevin(langevin_kernel.LangevinKernel):
   The stationary distribution has an error that vanishes with the step size, and with the
   likelihood: without one the dynamics is exact. Arguments and results are those of
   `RotationLangevin`.
+
+  #### Examples
+
+  ```python
+  import tensorflow as tf
+  import tfp_reprior as tfr
+
+  kernel = tfr.mcmc.UncalibratedRotationLangevin(lambda x: -tf.exp(x), step_size=0.2, damping=0.5)
+  state, results = tf.zeros([4]), kernel.bootstrap_results(tf.zeros([4]))
+  state, results = kernel.one_step(state, results, seed=(1, 2))
+  results.log_accept_ratio  # [4]: close to zero, if steps are short enough
+  ```
   """
 
   is_calibrated = False

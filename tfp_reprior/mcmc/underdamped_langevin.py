@@ -17,6 +17,17 @@ class UncalibratedUnderdampedLangevin(langevin_kernel.LangevinKernel):
 
   Arguments and results are those of `UnderdampedLangevin`. Do not wrap
   `tfp.mcmc.MetropolisHastings` around it: use `UnderdampedLangevin`.
+
+  #### Examples
+
+  ```python
+  import tensorflow as tf
+  import tfp_reprior as tfr
+
+  kernel = tfr.mcmc.UncalibratedUnderdampedLangevin(lambda x: -(x**4), step_size=0.05, damping=0.1)
+  state, results = kernel.one_step(tf.zeros([4]), kernel.bootstrap_results(tf.zeros([4])), seed=1)
+  tf.exp(tf.minimum(results.log_accept_ratio, 0.0))  # ==> close to 1, or steps are too long
+  ```
   """
 
   is_calibrated = False

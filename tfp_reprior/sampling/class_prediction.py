@@ -30,6 +30,8 @@ class ClassPrediction(abc.ABC):
   Attributes:
     probabilities: `[s, m, k]`.
     mean: `[m, k]`.
+
+  Its subclasses have examples: `CategoricalPrediction` and `BernoulliPrediction`.
   """
 
   def __init__(
@@ -88,7 +90,21 @@ class ClassPrediction(abc.ABC):
 
 
 class CategoricalPrediction(ClassPrediction):
-  """Predicts one of `k` classes for each of `m` inputs; see `ClassPrediction`."""
+  """Predicts one of `k` classes for each of `m` inputs; see `ClassPrediction`.
+
+  #### Examples
+
+  ```python
+  import numpy as np
+  import tfp_reprior as tfr
+
+  logits = np.random.default_rng(0).normal(size=[50, 2, 3])  # 50 draws, two inputs, three classes
+  weights = np.exp(logits)
+  prediction = tfr.sampling.CategoricalPrediction(weights / weights.sum(axis=-1, keepdims=True))
+  prediction.class_probabilities  # [2, 3], averaged over draws
+  prediction.log_prob([0, 2])  # [2], of the labels
+  ```
+  """
 
   @property
   def class_probabilities(self) -> np.ndarray:
@@ -113,7 +129,19 @@ class CategoricalPrediction(ClassPrediction):
 
 
 class BernoulliPrediction(ClassPrediction):
-  """Predicts a yes or no, 1 or 0, for every output; see `ClassPrediction`."""
+  """Predicts a yes or no, 1 or 0, for every output; see `ClassPrediction`.
+
+  #### Examples
+
+  ```python
+  import numpy as np
+  import tfp_reprior as tfr
+
+  prediction = tfr.sampling.BernoulliPrediction([[[0.9], [0.2]], [[0.7], [0.4]]])  # two draws
+  prediction.mean  # ==> [[0.8], [0.3]]
+  prediction.function_stddev  # ==> 0.1 each: how far the draws disagree
+  ```
+  """
 
   @property
   def class_probabilities(self) -> np.ndarray:

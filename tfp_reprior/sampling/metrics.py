@@ -22,6 +22,15 @@ def evaluate(prediction: Prediction | ClassPrediction, y: ArrayLike) -> dict[str
     distribution. For classes, centered one-hot targets among them: `accuracy`;
     `class_negative_log_likelihood`; `expected_calibration_error`, the mean gap between confidence
     and accuracy over ten bins.
+
+  #### Examples
+
+  ```python
+  import tfp_reprior as tfr
+
+  prediction = tfr.sampling.CategoricalPrediction([[[0.9, 0.1], [0.3, 0.7]]])
+  tfr.sampling.evaluate(prediction, [0, 1])['accuracy']  # ==> 1.0
+  ```
   """
   figures = {} if isinstance(prediction, ClassPrediction) else _figures_of_reals(prediction, y)
   observed = classes(prediction, y)

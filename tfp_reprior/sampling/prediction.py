@@ -33,6 +33,18 @@ class Prediction:
     noise_variance: Of an observation, a float, an array `[k]`, or, for unknown noise, an array
       `[s, 1, 1]`.
     moments: Pair of mean and variance of f, `[m, k]`, over more draws than there are components.
+
+  #### Examples
+
+  ```python
+  import numpy as np
+  import tfp_reprior as tfr
+
+  means = np.random.default_rng(0).normal(size=[50, 3, 1])  # of 50 draws, at three inputs
+  prediction = tfr.sampling.Prediction(means, 0.1 * np.ones_like(means), noise_variance=0.01)
+  prediction.mean, prediction.stddev  # [3, 1] each
+  prediction.quantile([0.05, 0.95])  # [2, 3, 1], an interval for new observations
+  ```
   """
 
   def __init__(

@@ -51,6 +51,21 @@ class Result:
     theta_moments: Mean and variance of every weight over all draws, by chain: a pair `mean`,
       `variance` of lists of parts `[c, *event_shape]`.
     x_test, y_test: Test data, or None.
+
+  #### Examples
+
+  ```python
+  import numpy as np
+  import tfp_reprior as tfr
+
+  x = np.linspace(-1, 1, 10, dtype=np.float32)[:, np.newaxis]
+  model = tfr.models.fcn((1,), 1, width=16, depth=1)
+  settings = dict(num_chains=2, num_results=20, num_burnin_steps=0, step_size=0.1)
+  result = tfr.sample_posterior(model, x, np.sin(3 * x), **settings, progress=False)
+  print(result.summary())
+  result.trace['log_likelihood'].shape  # ==> (20, 2)
+  result.predict(x).mean.shape  # ==> (10, 1)
+  ```
   """
 
   def __init__(
@@ -302,6 +317,19 @@ def load_result(path: Path, model: keras.Model | None = None) -> Result:
 
   Returns:
     A `Result`.
+
+  #### Examples
+
+  ```python
+  import numpy as np
+  import tfp_reprior as tfr
+
+  x = np.linspace(-1, 1, 10, dtype=np.float32)[:, np.newaxis]
+  model = tfr.models.fcn((1,), 1, width=16, depth=1)
+  settings = dict(num_chains=2, num_results=20, num_burnin_steps=0, step_size=0.1)
+  tfr.sample_posterior(model, x, np.sin(3 * x), **settings, run_dir='run', progress=False)
+  result = tfr.load_result('run')  # tomorrow, or in another process
+  ```
   """
   folder = pathlib.Path(path)
   if not (folder / 'result.npz').exists():

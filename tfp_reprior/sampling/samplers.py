@@ -69,6 +69,20 @@ class Sampler:
     strategy: A `tf.distribute.Strategy`, if the work is split over its devices.
     run_loop: Function of a function and its arguments, which calls it where a loop of steps has to
       be: on the cores of a TPU, and otherwise here.
+
+  #### Examples
+
+  ```python
+  import numpy as np
+  import tfp_reprior as tfr
+
+  x = np.linspace(-1, 1, 5, dtype=np.float32)[:, np.newaxis]
+  posterior = tfr.Posterior(tfr.models.fcn((1,), 1, width=16), x, np.sin(3 * x))
+  sampler = tfr.make_sampler(posterior, 'langevin')
+  phi = sampler.start_fn(4, seed=1)  # four chains, near the posterior
+  theta = sampler.theta_fn(phi)  # their weights
+  kernel = sampler.kernel_fn(step_size=0.1, damping=0.2)
+  ```
   """
 
   name: str
@@ -145,6 +159,21 @@ def make_sampler(
 
   Returns:
     A `Sampler`.
+
+  #### Examples
+
+  ```python
+  import numpy as np
+  import tensorflow_probability as tfp
+  import tfp_reprior as tfr
+
+  x = np.linspace(-1, 1, 5, dtype=np.float32)[:, np.newaxis]
+  posterior = tfr.Posterior(tfr.models.fcn((1,), 1, width=16), x, np.sin(3 * x))
+  sampler = tfr.make_sampler(posterior, 'rotation')
+  kernel = sampler.kernel_fn(step_size=0.2, damping=0.3)
+  phi = tfp.mcmc.sample_chain(5, sampler.start_fn(4, seed=1), kernel=kernel, trace_fn=None, seed=2)
+  theta = sampler.theta_fn([part[-1] for part in phi])  # the weights of the last draw
+  ```
   """
   name = checks.one_of('sampler', sampler, NAMES)
   checks.positive('over_dispersion', over_dispersion)

@@ -11,7 +11,18 @@ _FEWEST_WARMUP_STEPS = 100
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-  """What `sample_posterior` is asked for; see there."""
+  """What `sample_posterior` is asked for; see there.
+
+  #### Examples
+
+  ```python
+  import tfp_reprior as tfr
+
+  settings = tfr.sampling.Settings(num_results=500, thinning=20)
+  settings.warmup_budget  # ==> 2700 gradients of each chain
+  settings.regularizer  # ==> 'noise'
+  ```
+  """
 
   num_chains: int = 4
   num_results: int = 1000

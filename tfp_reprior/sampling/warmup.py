@@ -27,11 +27,24 @@ _COMPLETE_REFRESHMENT = 0.95  # or more of it
 
 
 class WarmupError(RuntimeError):
-  """Raised if no settings were found with which every chain moves."""
+  """Raised if no settings were found with which every chain moves.
+
+  #### Examples
+
+  ```python
+  import tfp_reprior as tfr
+
+  def sample(model, x, y):
+    try:
+      return tfr.sample_posterior(model, x, y)
+    except tfr.sampling.WarmupError:  # once more, with a sampler that needs no gradient
+      return tfr.sample_posterior(model, x, y, sampler='crank_nicolson')
+  ```
+  """
 
 
 class Block(NamedTuple):
-  """A piece of warm-up, with one setting.
+  """A piece of warm-up, with one setting: a line of `Warmup.table`.
 
   Attributes:
     stage: What it was for.
@@ -66,7 +79,7 @@ class Block(NamedTuple):
 
 
 class Warmup(NamedTuple):
-  """What warm-up found.
+  """What warm-up found; `tfp_reprior.warm_up` has an example.
 
   Attributes:
     step_size: Of the kernel.

@@ -24,6 +24,19 @@ class KLEstimate(NamedTuple):
     effective_sample_size: Of the weights exp(-V) that estimate the normalizer: as many equal ones
       would vary as little.
     num_draws: Integer.
+
+  #### Examples
+
+  ```python
+  import numpy as np
+  import tfp_reprior as tfr
+
+  x = np.linspace(-1, 1, 5, dtype=np.float32)[:, np.newaxis]
+  posterior = tfr.Posterior(tfr.models.fcn((1,), 1, width=64), x, np.sin(3 * x), noise_scale=0.5)
+  estimate = tfr.theory.kl_to_prior(posterior, num_draws=50)
+  if estimate.effective_sample_size < 10:
+    print('Take more draws.')
+  ```
   """
 
   value: float

@@ -20,6 +20,19 @@ class KernelEstimate(NamedTuple):
   Attributes:
     mean: `[n, m]`, float64.
     standard_error: Of each entry of the mean, `[n, m]`.
+
+  #### Examples
+
+  ```python
+  import numpy as np
+  import tfp_reprior as tfr
+
+  x = np.linspace(-1, 1, 4, dtype=np.float32)[:, np.newaxis]
+  model = tfr.models.fcn((1,), num_outputs=1, width=64)
+  estimate = tfr.theory.monte_carlo_kernel(model, x, num_draws=50)
+  exact = tfr.theory.nngp_kernel(model, x)
+  np.abs(estimate.mean - exact) / estimate.standard_error  # ==> of the order of one
+  ```
   """
 
   mean: np.ndarray
