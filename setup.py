@@ -42,6 +42,8 @@ _INSTALL_REQUIRES = [
 _DATA = ['scikit-learn']
 _PLOT = ['matplotlib', 'jinja2>=3.1', 'arviz>=0.20,<1']
 _TEST = [
+  # Pinned, because another version may ask for more types.
+  'mypy==2.4.1',
   'pytest>=8',
   'pytest-xdist>=3.6',
   # Pinned, because another version may format the same code in another way.
@@ -60,7 +62,7 @@ setuptools.setup(
   license='Apache-2.0',
   license_files=['LICENSE'],
   packages=setuptools.find_packages(include=['tfp_reprior*']),
-  package_data={'tfp_reprior.report': ['templates/*']},
+  package_data={'tfp_reprior': ['py.typed'], 'tfp_reprior.report': ['templates/*']},
   entry_points={'console_scripts': ['tfp-reprior = tfp_reprior.cli.main:main']},
   python_requires='>=3.10',
   install_requires=_INSTALL_REQUIRES,

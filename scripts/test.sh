@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks the format, lints, and runs the tests.
+# Checks the format, lints, checks types, and runs the tests.
 #
 # Arguments go to pytest; paths among them are relative to the project root:
 #   bash scripts/test.sh                         # all but the slow tests
@@ -16,6 +16,9 @@ python -m ruff format --check .
 
 echo '== Lint (ruff check)'
 python -m ruff check .
+
+echo '== Types (mypy)'
+python -m mypy
 
 echo '== Tests (pytest)'
 python -m pytest -n 2 "$@"

@@ -1,7 +1,10 @@
 """The repriorisation of the readout, as a bijector."""
 
+from collections.abc import Callable, Sequence
+
 import tensorflow as tf
 import tensorflow_probability as tfp
+from numpy.typing import ArrayLike
 
 from tfp_reprior.bijectors import caching, factorization
 from tfp_reprior.internal import checks
@@ -76,14 +79,14 @@ class ReadoutReprior(tfp.bijectors.Bijector):
 
   def __init__(
     self,
-    features_fn,
-    targets,
-    regularizer,
-    event_ndims,
-    space='auto',
-    validate_args=False,
-    name='readout_reprior',
-  ):
+    features_fn: Callable[..., tf.Tensor],
+    targets: ArrayLike,
+    regularizer: float | Callable[..., tf.Tensor],
+    event_ndims: Sequence[int],
+    space: str = 'auto',
+    validate_args: bool = False,
+    name: str = 'readout_reprior',
+  ) -> None:
     parameters = dict(locals())
     with tf.name_scope(name) as name:
       if not callable(features_fn):
@@ -118,17 +121,17 @@ class ReadoutReprior(tfp.bijectors.Bijector):
       )
 
   @property
-  def targets(self):
+  def targets(self) -> tf.Tensor:
     """The targets `[n, k]`."""
     return self._targets
 
   @property
-  def regularizer(self):
+  def regularizer(self) -> tf.Tensor | Callable[..., tf.Tensor]:
     """The scalar `lam`, or the function that it is."""
     return self._regularizer
 
   @property
-  def space(self):
+  def space(self) -> str:
     """`'feature'`, `'data'` or `'auto'`."""
     return self._space
 

@@ -1,5 +1,6 @@
 """Data sets by name or path, prepared."""
 
+import os
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +21,16 @@ class Dataset(NamedTuple):
     x_test: Inputs `[m, ...]`, standardized with the figures of the training inputs.
     y_test: Targets `[m, k]`.
     preparation: The `Preparation` that made them from the raw data.
+
+  #### Examples
+
+  ```python
+  import tfp_reprior as tfr
+
+  data = tfr.data.load('digits', num_train=100, num_test=20)
+  data.x_train.shape, data.y_train.shape  # ==> (100, 8, 8), (100, 10)
+  data.labels_train[:3]  # integers from 0 to 9, for a categorical likelihood
+  ```
   """
 
   x_train: np.ndarray
@@ -29,22 +40,35 @@ class Dataset(NamedTuple):
   preparation: Preparation = Preparation()
 
   @property
-  def num_classes(self):
+  def num_classes(self) -> int | None:
     """The number of classes; `None` if the targets are real."""
     return self.preparation.num_classes
 
   @property
-  def labels_train(self):
+  def labels_train(self) -> np.ndarray:
     """The classes of the training data, integers `[n]`, for likelihoods of classes."""
     return self.preparation.restore_labels(self.y_train)
 
   @property
-  def labels_test(self):
+  def labels_test(self) -> np.ndarray:
     """The classes of the test data, integers `[m]`."""
     return self.preparation.restore_labels(self.y_test)
 
+  def __repr__(self):
+    names = ('x_train', 'y_train', 'x_test', 'y_test')
+    shapes = ', '.join(f'{name}={list(np.shape(getattr(self, name)))}' for name in names)
+    return f'Dataset({shapes}, num_classes={self.num_classes})'
 
-def load(name, num_train=None, num_test=None, seed=0, data_dir=None, target=None, subset='random'):
+
+def load(
+  name: str | os.PathLike[str],
+  num_train: int | None = None,
+  num_test: int | None = None,
+  seed: int = 0,
+  data_dir: str | os.PathLike[str] | None = None,
+  target: str | None = None,
+  subset: str = 'random',
+) -> Dataset:
   """Loads a data set. Nothing is ever downloaded.
 
   Args:
@@ -75,6 +99,15 @@ def load(name, num_train=None, num_test=None, seed=0, data_dir=None, target=None
     A `Dataset`. Targets are centered one-hot vectors for classes; real targets are standardized
     with the figures of the training targets. So are the inputs: column by column for `.csv` files
     and for `x` of shape `[n, d]` in `.npz` files, and else by one mean and one deviation.
+
+  #### Examples
+
+  ```python
+  import tfp_reprior as tfr
+
+  digits = tfr.data.load('digits', num_train=500, num_test=100, subset='balanced')
+  diabetes = tfr.data.load('diabetes')  # 353 patients to train on, 89 to test
+  ```
   """
   for argument, value in [('num_train', num_train), ('num_test', num_test)]:
     if value is not None:
@@ -102,7 +135,9 @@ def load(name, num_train=None, num_test=None, seed=0, data_dir=None, target=None
   )
 
 
-def load_new(path, preparation):
+def load_new(
+  path: str | os.PathLike[str], preparation: Preparation
+) -> tuple[np.ndarray, np.ndarray | None]:
   """Loads data to predict for, and prepares them as the training data were.
 
   Args:
@@ -114,6 +149,17 @@ def load_new(path, preparation):
   Returns:
     x: Inputs `[m, ...]`.
     y: Targets `[m, k]`; `None` if the file has none.
+
+  #### Examples
+
+  ```python
+  import numpy as np
+  import tfp_reprior as tfr
+
+  data = tfr.data.load('toy')
+  np.savez('new.npz', x=[[0.5], [2.0]])  # in the units of the raw inputs
+  x, y = tfr.data.load_new('new.npz', data.preparation)  # y is None: the file has no targets
+  ```
   """
   read = {'.npz': files.read_new_npz, '.csv': files.read_new_csv}.get(files.suffix(path))
   if read is None:

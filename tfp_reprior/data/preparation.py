@@ -2,8 +2,11 @@
 
 import dataclasses
 import json
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,7 +68,7 @@ class Preparation:
   target_name: str | None = None
 
   @classmethod
-  def of(cls, raw, x_train, y_train):
+  def of(cls, raw: RawData, x_train: np.ndarray, y_train: np.ndarray) -> 'Preparation':
     """The preparation with the figures of the training data, which were chosen from `raw`."""
     x_mean, x_std = _figures(x_train, by_column=raw.by_column)
     y_mean, y_std = 0.0, 1.0
@@ -76,21 +79,21 @@ class Preparation:
     return cls(x_mean, x_std, y_mean, y_std, *names)
 
   @property
-  def num_classes(self):
+  def num_classes(self) -> int | None:
     """The number of classes; `None` if the targets are real."""
     return None if self.class_names is None else len(self.class_names)
 
-  def inputs(self, x):
+  def inputs(self, x: ArrayLike) -> np.ndarray:
     """Standardizes inputs `[m, ...]`, as float32."""
     return _scale(x, self.x_mean, self.x_std)
 
-  def targets(self, y):
+  def targets(self, y: ArrayLike) -> np.ndarray:
     """Centered one-hot vectors of labels `[m]`, or standardized real targets `[m, k]`."""
     if self.class_names is None:
       return _scale(y, self.y_mean, self.y_std)
     return centered_one_hot(y, self.num_classes)
 
-  def labels(self, names):
+  def labels(self, names: Iterable[Any]) -> np.ndarray:
     """Labels `[m]`, positions in `class_names`, of classes that are given by name."""
     positions = {name: i for i, name in enumerate(self.class_names)}
     names = [str(name) for name in names]
@@ -102,26 +105,26 @@ class Preparation:
       )
     return np.array([positions[name] for name in names], int)
 
-  def restore_labels(self, y):
+  def restore_labels(self, y: ArrayLike) -> np.ndarray:
     """Labels `[m]` of centered one-hot vectors `[m, k]`, for likelihoods of classes."""
     if self.class_names is None:
       raise ValueError('Labels are of classes. Received: data with real targets')
     return np.argmax(y, axis=-1)
 
-  def restore(self, y):
+  def restore(self, y: ArrayLike) -> np.ndarray:
     """Targets `[..., k]` (or predictions of them) in the units of the raw ones."""
     return np.asarray(y) * self.y_std + self.y_mean
 
-  def restore_scale(self, stddev):
+  def restore_scale(self, stddev: ArrayLike) -> np.ndarray:
     """Standard deviations `[..., k]` of targets in the units of the raw ones."""
     return np.asarray(stddev) * self.y_std
 
-  def to_json(self):
+  def to_json(self) -> str:
     """Everything, as text."""
     return json.dumps(dataclasses.asdict(self), indent=1)
 
   @classmethod
-  def from_json(cls, text):
+  def from_json(cls, text: str) -> 'Preparation':
     """The inverse of `to_json`."""
     fields = json.loads(text)
     for name in ('class_names', 'feature_names'):
@@ -129,15 +132,41 @@ class Preparation:
         fields[name] = tuple(fields[name])
     return cls(**fields)
 
+  def __repr__(self):
+    names = ('x_mean', 'x_std', 'y_mean', 'y_std')
+    figures = ', '.join(f'{name}={_shown(getattr(self, name))}' for name in names)
+    return f'Preparation({figures}, num_classes={self.num_classes})'
 
-def standardize(train, test):
-  """Subtracts the mean of `train` and divides by its deviation, one number each, as float32."""
+
+def standardize(train: ArrayLike, test: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+  """Subtracts the mean of `train` and divides by its deviation, one number each, as float32.
+
+  #### Examples
+
+  ```python
+  import numpy as np
+  import tfp_reprior as tfr
+
+  x = np.random.default_rng(0).uniform(0, 255, size=[50, 8, 8])
+  x_train, x_test = tfr.data.standardize(x[:40], x[40:])
+  x_train.mean(), x_train.std()  # ==> 0 and 1; those of x_test are close
+  ```
+  """
   figures = _figures(train, by_column=False)
   return tuple(_scale(a, *figures) for a in (train, test))
 
 
-def centered_one_hot(labels, num_classes):
-  """One-hot vectors minus `1 / num_classes`, so that they sum to zero: `[n, num_classes]`."""
+def centered_one_hot(labels: ArrayLike, num_classes: int) -> np.ndarray:
+  """One-hot vectors minus `1 / num_classes`, so that they sum to zero: `[n, num_classes]`.
+
+  #### Examples
+
+  ```python
+  import tfp_reprior as tfr
+
+  tfr.data.centered_one_hot([0, 1], num_classes=2)  # ==> [[0.5, -0.5], [-0.5, 0.5]]
+  ```
+  """
   labels = np.asarray(labels)
   is_vector = labels.ndim == 1 and np.issubdtype(labels.dtype, np.integer)
   if not is_vector or not np.all((labels >= 0) & (labels < num_classes)):
@@ -165,6 +194,12 @@ def _refuse_constants(y):
     raise ValueError(
       f'Training targets must not be constant. Received: {len(y)} targets, the first is {y[0]}'
     )
+
+
+def _shown(figure):
+  """A float, or a list of them, as text."""
+  values = np.ravel(figure)
+  return f'{values[0]:.3g}' if len(values) == 1 else f'[{len(values)} numbers]'
 
 
 def _scale(a, mean, std):

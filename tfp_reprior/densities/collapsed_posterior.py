@@ -1,12 +1,17 @@
 """The posterior in phi for Gaussian noise, with the readout integrated out."""
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import tensorflow as tf
+from numpy.typing import ArrayLike
 
 from tfp_reprior.bijectors import factorization, gradients
 from tfp_reprior.densities import conditional, row_sums
+from tfp_reprior.densities import posterior as posterior_lib
 from tfp_reprior.internal import checks, distribution
+from tfp_reprior.internal.types import Parts, Seed
 
 
 class CollapsedPosterior:
@@ -65,7 +70,14 @@ class CollapsedPosterior:
   ```
   """
 
-  def __init__(self, posterior, chunk_size=None, linalg_dtype=None, space='auto', strategy=None):
+  def __init__(
+    self,
+    posterior: posterior_lib.Posterior,
+    chunk_size: int | None = None,
+    linalg_dtype: tf.DType | None = None,
+    space: str = 'auto',
+    strategy: tf.distribute.Strategy | None = None,
+  ) -> None:
     if not posterior.likelihood.is_conjugate:
       raise ValueError(
         'Only Gaussian noise of one scale leaves a readout that can be integrated out. Received: '
@@ -96,11 +108,13 @@ class CollapsedPosterior:
     self._sums = row_sums.RowSums(self._split, self._scaled, self._linalg_dtype, chunk_size)
 
   @property
-  def log_constant(self):
+  def log_constant(self) -> float:
     """`log p(y | hidden) + V(hidden) = -n k / 2 * log(2 pi)`, as a Python float."""
     return -self.posterior.y.shape.num_elements() / 2 * math.log(2 * math.pi)
 
-  def log_likelihood_fn(self, *hidden_parts, inverse_temperature=1.0):
+  def log_likelihood_fn(
+    self, *hidden_parts: tf.Tensor, inverse_temperature: float | tf.Tensor = 1.0
+  ) -> tf.Tensor:
     """`-V(hidden)`: the likelihood with respect to the prior N(0, I) of phi, `[*chains]`.
 
     Takes the hidden parts, or all parts of phi: it does not depend on the readout. With an
@@ -122,11 +136,13 @@ class CollapsedPosterior:
     shift = self.posterior.y.shape.num_elements() * log_noise_scale
     return inverse_temperature * tf.cast(log_likelihood - shift, self._split.dtype)
 
-  def target_log_prob_fn(self, *phi_parts):
+  def target_log_prob_fn(self, *phi_parts: tf.Tensor) -> tf.Tensor:
     """`log N(phi; 0, I) + prior_entropy - V(hidden)`: `[*chains]`."""
     return self.posterior.log_prior_fn(*phi_parts) + self.log_likelihood_fn(*phi_parts)
 
-  def given(self, hidden_parts, psi=None):
+  def given(
+    self, hidden_parts: Parts, psi: tf.Tensor | None = None
+  ) -> conditional.ReadoutConditional:
     """The posterior of the readout given the hidden parts, a `ReadoutConditional`.
 
     Args:
@@ -137,7 +153,7 @@ class CollapsedPosterior:
     factor = self._factor(hidden_parts, psi)
     return conditional.ReadoutConditional(self._split, hidden_parts, factor, self._data.map_rows)
 
-  def sample_readout(self, hidden_parts, seed=None):
+  def sample_readout(self, hidden_parts: Parts, seed: Seed = None) -> list[tf.Tensor]:
     """Draws the readout from its exact posterior given the hidden parts.
 
     Args:
@@ -149,7 +165,7 @@ class CollapsedPosterior:
     """
     return self.given(hidden_parts).sample(seed)
 
-  def to_theta(self, phi_parts):
+  def to_theta(self, phi_parts: Parts) -> list[tf.Tensor]:
     """The weights of a state: as `posterior.reprior(space=space).forward`, data split or not.
 
     With chunks or a strategy the map is that of the feature space.
@@ -158,7 +174,9 @@ class CollapsedPosterior:
     hidden_parts, readout_parts = list(phi_parts[:num_hidden]), phi_parts[num_hidden:]
     return hidden_parts + self.given(hidden_parts).forward(readout_parts)
 
-  def predict(self, hidden_parts, x, seed=None):
+  def predict(
+    self, hidden_parts: Parts, x: ArrayLike, seed: Seed = None
+  ) -> tuple[tf.Tensor, tf.Tensor]:
     """Mean and variance of the outputs f(x) given the hidden parts, over the readout.
 
     The variance is that of f, without the noise, and the same for all outputs.
@@ -174,7 +192,7 @@ class CollapsedPosterior:
     """
     return self.given(hidden_parts).predict(x, seed=seed)
 
-  def run_on_replicas(self, fn, *arguments):
+  def run_on_replicas(self, fn: Callable[..., Any], *arguments: Any) -> Any:
     """Runs `fn(density, *arguments)` on every replica of the strategy, a whole loop if need be.
 
     `density` is this one for use on the replica, where each evaluation meets those of the others.
@@ -231,8 +249,13 @@ class CollapsedPosterior:
     return factorization.make_factor(a, b, factorization.choose_space(a, self._space))
 
   def __repr__(self):
-    return (
-      f'CollapsedPosterior({self.posterior!r}, chunk_size={self._chunk_size}, '
-      f'linalg_dtype={self._linalg_dtype.name}, space={self._space!r}, '
-      f'strategy={type(self._strategy).__name__ if self._strategy else None})'
-    )
+    settings = []  # those that are not the default
+    if self._chunk_size is not None:
+      settings.append(f'chunk_size={self._chunk_size}')
+    if self._linalg_dtype != self._split.dtype:
+      settings.append(f'linalg_dtype={self._linalg_dtype.name}')
+    if self._space != 'auto':
+      settings.append(f'space={self._space!r}')
+    if self._strategy is not None:
+      settings.append(f'strategy={type(self._strategy).__name__}')
+    return f'CollapsedPosterior({", ".join([repr(self.posterior), *settings])})'

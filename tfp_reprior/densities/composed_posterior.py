@@ -3,8 +3,10 @@
 import tensorflow as tf
 
 from tfp_reprior.bijectors import factorization, gradients
+from tfp_reprior.densities import posterior as posterior_lib
 from tfp_reprior.internal import checks
 from tfp_reprior.internal import parts as parts_lib
+from tfp_reprior.internal.types import Parts
 
 
 class ComposedPosterior:
@@ -40,7 +42,12 @@ class ComposedPosterior:
   ```
   """
 
-  def __init__(self, posterior, regularizer=None, space='auto'):
+  def __init__(
+    self,
+    posterior: posterior_lib.Posterior,
+    regularizer: float | str | None = None,
+    space: str = 'auto',
+  ) -> None:
     self.posterior = posterior
     self.regularizer = posterior.regularizer(regularizer)
     self._regularizer_text = (
@@ -48,11 +55,13 @@ class ComposedPosterior:
     )
     self._space = checks.one_of('space', space, factorization.SPACES)
 
-  def target_log_prob_fn(self, *phi_parts):
+  def target_log_prob_fn(self, *phi_parts: tf.Tensor) -> tf.Tensor:
     """Log of the density in phi, up to the constant of `Posterior.log_prior_fn`: `[*chains]`."""
     return self.posterior.log_prior_fn(*phi_parts) + self.log_likelihood_fn(*phi_parts)
 
-  def log_likelihood_fn(self, *phi_parts, inverse_temperature=1.0):
+  def log_likelihood_fn(
+    self, *phi_parts: tf.Tensor, inverse_temperature: float | tf.Tensor = 1.0
+  ) -> tf.Tensor:
     """Log of the density with respect to N(0, I): `[*chains]`.
 
     ```none
@@ -76,7 +85,7 @@ class ComposedPosterior:
     change = tf.reduce_sum((theta_out - phi_out) * (theta_out + phi_out), axis=[-2, -1])
     return inverse_temperature * log_likelihood + split.num_outputs * log_det - 0.5 * change
 
-  def to_theta(self, phi_parts, psi=None):
+  def to_theta(self, phi_parts: Parts, psi: tf.Tensor | None = None) -> list[tf.Tensor]:
     """The weights of a state: as `posterior.reprior(regularizer, space).forward`.
 
     Args:

@@ -2,13 +2,18 @@
 
 import copy
 import math
+from collections.abc import Callable, Sequence
+from typing import Any
 
+import keras
 import tensorflow as tf
+from numpy.typing import ArrayLike
 
 from tfp_reprior import compilation, likelihoods
 from tfp_reprior.bijectors import readout_reprior
 from tfp_reprior.internal import checks
 from tfp_reprior.internal import parts as parts_lib
+from tfp_reprior.internal.types import NoiseScale, Parts, Seed
 from tfp_reprior.models import data_space_split, extended_split, readout_split
 
 
@@ -59,7 +64,15 @@ class Posterior:
   ```
   """
 
-  def __init__(self, model, x=None, y=None, noise_scale=None, likelihood=None, chunk_size=None):
+  def __init__(
+    self,
+    model: keras.Model | readout_split.ReadoutSplit,
+    x: ArrayLike | None = None,
+    y: ArrayLike | None = None,
+    noise_scale: NoiseScale | None = None,
+    likelihood: likelihoods.Likelihood | None = None,
+    chunk_size: int | None = None,
+  ) -> None:
     for name, value in (('x', x), ('y', y)):
       if value is None:
         raise ValueError(f'`{name}` is missing: a posterior needs data. Received: {name}=None')
@@ -89,35 +102,41 @@ class Posterior:
     )
 
   @property
-  def prior_entropy(self):
+  def prior_entropy(self) -> float:
     """The entropy of the prior, `-E[log N(parts; 0, I)]`, as a Python float."""
     return self.split.num_parameters / 2 * (1 + math.log(2 * math.pi))
 
-  def target_log_prob_fn(self, *parts):
+  def target_log_prob_fn(self, *parts: tf.Tensor) -> tf.Tensor:
     """Log of the posterior density, up to a constant: `[*chains]`."""
     return self.log_prior_fn(*parts) + self.log_likelihood_fn(*parts)
 
-  def log_prior_fn(self, *parts):
+  def log_prior_fn(self, *parts: tf.Tensor) -> tf.Tensor:
     """`log N(parts; 0, I) + prior_entropy`: `[*chains]`."""
     parts = self.split.check_parts(parts)
     chain_ndims = parts[0].shape.rank - self.split.event_ndims[0]
     return parts_lib.add_up([_centered_log_normal(p, chain_ndims) for p in parts])
 
-  def log_likelihood_fn(self, *parts, inverse_temperature=1.0):
+  def log_likelihood_fn(
+    self, *parts: tf.Tensor, inverse_temperature: float | tf.Tensor = 1.0
+  ) -> tf.Tensor:
     """Log-density of the targets given all parts, times `inverse_temperature`: `[*chains]`."""
     outputs = self.split.apply(parts, self.x)
     return inverse_temperature * self.likelihood_given(parts).log_prob(outputs, self.y)
 
-  def likelihood_given(self, parts):
+  def likelihood_given(self, parts: Parts) -> Any:
     """The likelihood given its own parts, for which all parts or the hidden ones are taken."""
     end = self.split.num_hidden
     return self.likelihood.given(parts[end - len(self.likelihood.event_shapes) : end])
 
-  def sample_prior(self, sample_shape=(), seed=None):
+  def sample_prior(
+    self, sample_shape: int | Sequence[int] = (), seed: Seed = None
+  ) -> list[tf.Tensor]:
     """Draws parts from N(0, I): a list of tensors `[*sample_shape, *event_shape]`."""
     return self.split.sample_prior(sample_shape, seed)
 
-  def reprior(self, regularizer=None, space='auto', validate_args=False):
+  def reprior(
+    self, regularizer: float | str | None = None, space: str = 'auto', validate_args: bool = False
+  ) -> readout_reprior.ReadoutReprior:
     """The change of variables that brings this posterior close to N(0, I).
 
     Args:
@@ -139,7 +158,7 @@ class Posterior:
       validate_args=validate_args,
     )
 
-  def regularizer(self, value=None):
+  def regularizer(self, value: float | str | None = None) -> float | Callable[..., tf.Tensor]:
     """The number `lam` that a `regularizer` of `reprior` stands for.
 
     If the noise is unknown, a function of the hidden parts instead, which returns `[*chains]`.
@@ -153,7 +172,7 @@ class Posterior:
       return factor * self.surrogate_variance
     return lambda *hidden_parts: factor * self.likelihood_given(hidden_parts).noise_variance
 
-  def in_space(self, hidden_space):
+  def in_space(self, hidden_space: str) -> 'Posterior':
     """The same posterior with hidden layers in data space, where they qualify.
 
     Args:
@@ -162,9 +181,11 @@ class Posterior:
     Returns:
       A `Posterior` over a `DataSpaceSplit`; this one, if no layer qualifies.
     """
-    split = self.split.inner if self.likelihood.event_shapes else self.split
     if hidden_space == 'weights':
       return self
+    split = self.split
+    if isinstance(split, extended_split.ExtendedSplit):
+      split = split.inner
     split = data_space_split.DataSpaceSplit(split, self.x, hidden_space)
     if not split.names_in_data_space:
       return self
@@ -173,11 +194,11 @@ class Posterior:
     other.split = extended_split.ExtendedSplit(split, shapes) if shapes else split
     return other
 
-  def features_fn(self, *hidden_parts):
+  def features_fn(self, *hidden_parts: tf.Tensor) -> tf.Tensor:
     """The readout features of the training inputs: psi `[*chains, n, d]`."""
     return self.split.embed(hidden_parts, self.x)
 
-  def check_inputs(self, x):
+  def check_inputs(self, x: ArrayLike) -> tf.Tensor:
     """Inputs `[n, ...]` for the model as a tensor; anything else is refused."""
     expected = self.split.model.inputs[0]
     if tf.as_dtype(expected.dtype).is_floating:
@@ -195,7 +216,7 @@ class Posterior:
       raise ValueError(f'`x` must hold at least one input. Received: x of shape {tuple(x.shape)}')
     return x
 
-  def check_targets(self, y, x):
+  def check_targets(self, y: ArrayLike, x: tf.Tensor) -> tf.Tensor:
     """Targets for the inputs `x` as a tensor, `[n, ...]`; anything else is refused."""
     y = self.likelihood.check_targets(y, self.split.num_outputs, self.split.dtype)
     if y.shape[0] != x.shape[0]:

@@ -6,6 +6,8 @@ import tensorflow as tf
 import tensorflow_probability as tfp
 
 from tfp_reprior.bijectors import gradients
+from tfp_reprior.densities import collapsed_posterior, composed_posterior
+from tfp_reprior.densities import posterior as posterior_lib
 from tfp_reprior.internal import distribution
 
 
@@ -39,17 +41,27 @@ class SplitChains:
   ```
   """
 
-  def __init__(self, density, strategy):
+  def __init__(
+    self,
+    density: collapsed_posterior.CollapsedPosterior
+    | composed_posterior.ComposedPosterior
+    | posterior_lib.Posterior,
+    strategy: tf.distribute.Strategy,
+  ) -> None:
     self._density = density
     self._strategy = distribution.check_strategy(strategy)
-    posterior = getattr(density, 'posterior', density)
-    self._event_ndims = posterior.split.event_ndims
+    split = (
+      density.split if isinstance(density, posterior_lib.Posterior) else density.posterior.split
+    )
+    self._event_ndims = split.event_ndims
 
-  def target_log_prob_fn(self, *parts):
+  def target_log_prob_fn(self, *parts: tf.Tensor) -> tf.Tensor:
     """As that of the density: `[*chains]`, at least one chain dimension."""
     return self._evaluate(self._density.target_log_prob_fn, parts)
 
-  def log_likelihood_fn(self, *parts, inverse_temperature=1.0):
+  def log_likelihood_fn(
+    self, *parts: tf.Tensor, inverse_temperature: float | tf.Tensor = 1.0
+  ) -> tf.Tensor:
     """As that of the density: `[*chains]`, at least one chain dimension."""
     tempered = functools.partial(
       self._density.log_likelihood_fn, inverse_temperature=inverse_temperature

@@ -4,6 +4,7 @@ import tensorflow as tf
 import tensorflow_probability as tfp
 
 from tfp_reprior.bijectors import gradients
+from tfp_reprior.densities import posterior as posterior_lib
 from tfp_reprior.internal import distribution
 
 
@@ -33,16 +34,16 @@ class SplitData:
   ```
   """
 
-  def __init__(self, posterior, strategy):
+  def __init__(self, posterior: posterior_lib.Posterior, strategy: tf.distribute.Strategy) -> None:
     self.posterior = posterior
     self._strategy = strategy
     self._data = distribution.Shards(strategy, [posterior.x, posterior.y], posterior.split.dtype)
 
-  def target_log_prob_fn(self, *parts):
+  def target_log_prob_fn(self, *parts: tf.Tensor) -> tf.Tensor:
     """As that of the posterior: `[*chains]`."""
     return self.posterior.log_prior_fn(*parts) + self.log_likelihood_fn(*parts)
 
-  def log_likelihood_fn(self, *parts):
+  def log_likelihood_fn(self, *parts: tf.Tensor) -> tf.Tensor:
     """As that of the posterior: `[*chains]`."""
     parts = self.posterior.split.check_parts(parts)
     return gradients.explicit(lambda *p: self._data.run(self._value_and_gradients, *p), parts)

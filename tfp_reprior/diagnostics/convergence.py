@@ -9,6 +9,7 @@ import logging
 import numpy as np
 import tensorflow as tf
 import tensorflow_probability as tfp
+from numpy.typing import ArrayLike
 
 from tfp_reprior.internal import checks
 
@@ -16,7 +17,7 @@ _FEWEST_DRAWS = 4  # of a chain: halves of one draw have no variance
 _MOST_NUMBERS = 2**23  # of draws that are transformed at once
 
 
-def effective_sample_size(draws):
+def effective_sample_size(draws: ArrayLike) -> tf.Tensor:
   """Effective sample size of each chain by itself, `tfp.mcmc` as the paper uses it.
 
   The sum of autocorrelations is cut at the first negative one. A chain is compared with itself
@@ -43,7 +44,7 @@ def effective_sample_size(draws):
     return tfp.mcmc.effective_sample_size(draws, filter_threshold=0.0)
 
 
-def r_hat_squared(draws):
+def r_hat_squared(draws: ArrayLike) -> tf.Tensor:
   """Total variance over variance within chains, the paper's square of R-hat.
 
   ```none
@@ -56,6 +57,17 @@ def r_hat_squared(draws):
 
   Returns:
     `[...]`, at least 1; 1 for chains that agree.
+
+  #### Examples
+
+  ```python
+  import numpy as np
+  import tfp_reprior as tfr
+
+  draws = np.random.default_rng(1).normal(size=[100, 2])
+  tfr.diagnostics.r_hat_squared(draws)  # ==> close to 1
+  tfr.diagnostics.r_hat_squared(draws + [0.0, 2.0])  # ==> about 2: the means differ by 2
+  ```
   """
   draws = tf.convert_to_tensor(draws)
   if draws.shape.rank < 2 or draws.shape[1] is not None and draws.shape[1] < 2:
@@ -68,7 +80,7 @@ def r_hat_squared(draws):
   return (within + between) / within
 
 
-def r_hat_curve(draws, num_points=25):
+def r_hat_curve(draws: ArrayLike, num_points: int = 25) -> tuple[np.ndarray, np.ndarray]:
   """`r_hat_squared` minus 1 of growing beginnings of chains, as in the paper.
 
   Args:
@@ -79,13 +91,14 @@ def r_hat_curve(draws, num_points=25):
     lengths: How many draws were counted, `[p]`.
     values: `[p, ...]`, infinite where no chain moved.
   """
+  draws = np.asarray(draws)
   s = len(draws)
   lengths = np.unique(np.geomspace(min(s, max(_FEWEST_DRAWS, s // 50)), s, num_points).astype(int))
   values = np.stack([r_hat_squared(draws[:length]) for length in lengths]) - 1
   return lengths, np.where(np.isfinite(values), values, np.inf)
 
 
-def autocorrelation(draws):
+def autocorrelation(draws: ArrayLike) -> np.ndarray:
   """Autocorrelation of draws `[s, c]`, each chain about its own mean, averaged over chains.
 
   Returns:
@@ -102,7 +115,7 @@ def autocorrelation(draws):
   return rho[: max(2, min(end, s // 2))]
 
 
-def bulk_effective_sample_size(draws):
+def bulk_effective_sample_size(draws: ArrayLike) -> np.ndarray:
   """Effective sample size of all chains together, after rank normalization.
 
   Autocorrelations are relative to the variance of all draws, and chains are split in halves. So
@@ -133,10 +146,20 @@ def bulk_effective_sample_size(draws):
   return _by_halves(lambda x: _ess(rank_normalized(x)), draws)
 
 
-def tail_effective_sample_size(draws):
+def tail_effective_sample_size(draws: ArrayLike) -> np.ndarray:
   """The smaller effective sample size of the two tails, beyond the 5 % and 95 % quantiles.
 
   Arguments, results and reference are those of `bulk_effective_sample_size`.
+
+  #### Examples
+
+  ```python
+  import numpy as np
+  import tfp_reprior as tfr
+
+  draws = np.random.default_rng(1).standard_t(df=2, size=[100, 4])  # heavy tails
+  tfr.diagnostics.tail_effective_sample_size(draws)  # ==> a number, of 400 draws
+  ```
   """
 
   def of_tails(x):
@@ -148,7 +171,7 @@ def tail_effective_sample_size(draws):
   return _by_halves(of_tails, draws)
 
 
-def r_hat(draws):
+def r_hat(draws: ArrayLike) -> np.ndarray:
   """Rank-normalized split R-hat: the larger one of location and of spread.
 
   Chains are split in halves, so that a single one that drifts is noticed as well. Values below
@@ -290,18 +313,20 @@ class RunningDiagnostics:
   ```
   """
 
-  def __init__(self, num_batches=10):
+  def __init__(self, num_batches: int = 10) -> None:
     self._most = 2 * checks.positive_integer('num_batches', num_batches)
     self._size = 1  # draws of a batch
-    self._sums = self._squares = None  # [batches, c, ...], the last batch maybe unfinished
+    self._sums: np.ndarray | None = None  # [batches, c, ...], the last batch maybe unfinished
+    self._squares: np.ndarray | None = None
     self._count = 0
-    self._origin = None
+    self._origin: np.ndarray | None = None
 
   @property
-  def num_draws(self):
+  def num_draws(self) -> int:
+    """Draws of each chain so far."""
     return self._count
 
-  def update(self, draws):
+  def update(self, draws: ArrayLike) -> None:
     """Counts draws `[s, c, ...]` in, which follow those of the last call."""
     draws = np.asarray(draws, np.float64)
     if self._origin is None:
@@ -324,7 +349,7 @@ class RunningDiagnostics:
     np.add.at(self._squares, indices, draws**2)
     self._count += len(draws)
 
-  def effective_sample_size(self):
+  def effective_sample_size(self) -> np.ndarray:
     """Of all chains together, `[...]`; NaN where nothing moved, or with fewer than 4 batches."""
     num_whole = self._count // self._size
     if num_whole < 4:
@@ -337,7 +362,7 @@ class RunningDiagnostics:
       total = num_whole * self._size * means.shape[1]
       return total * variance / (self._size * np.var(means, axis=(0, 1), ddof=1))
 
-  def r_hat(self):
+  def r_hat(self) -> np.ndarray:
     """Split R-hat, without ranks, `[...]`; NaN as above."""
     half = self._count // self._size // 2
     if half < 2:
@@ -349,6 +374,9 @@ class RunningDiagnostics:
     with np.errstate(invalid='ignore', divide='ignore'):
       within = np.mean(squares - means**2, axis=0)
       return np.sqrt(1 + np.var(means, axis=0, ddof=1) / within)
+
+  def __repr__(self):
+    return f'RunningDiagnostics(num_batches={self._most // 2}, num_draws={self.num_draws})'
 
 
 def _merged(batches):

@@ -1,11 +1,14 @@
 """How good predictions are on data with known targets."""
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 _NUM_BINS = 10
 
 
-def evaluate(prediction, y):
+def evaluate(prediction: Any, y: ArrayLike) -> dict[str, float]:
   """Figures of merit of a prediction.
 
   Args:
@@ -18,6 +21,15 @@ def evaluate(prediction, y):
     distribution. For classes, centered one-hot targets among them: `accuracy`;
     `class_negative_log_likelihood`; `expected_calibration_error`, the mean gap between confidence
     and accuracy over ten bins.
+
+  #### Examples
+
+  ```python
+  import tfp_reprior as tfr
+
+  prediction = tfr.sampling.CategoricalPrediction([[[0.9, 0.1], [0.3, 0.7]]])
+  tfr.diagnostics.evaluate(prediction, [0, 1])['accuracy']  # ==> 1.0
+  ```
   """
   figures = {} if prediction.is_discrete else _figures_of_reals(prediction, y)
   observed = classes(prediction, y)

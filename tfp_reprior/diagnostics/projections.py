@@ -1,11 +1,13 @@
 """Random one-dimensional projections of lists of parts."""
 
 import math
+from collections.abc import Sequence
 
 import tensorflow as tf
 
 from tfp_reprior.internal import checks, random
 from tfp_reprior.internal import parts as parts_lib
+from tfp_reprior.internal.types import Seed, State
 
 # Up to this many numbers, directions are dense and Gaussian, as in the paper.
 _LARGEST_DENSE = 2**24
@@ -40,7 +42,13 @@ class RandomProjections:
   ```
   """
 
-  def __init__(self, event_shapes, num_projections=100, seed=0, dtype=tf.float32):
+  def __init__(
+    self,
+    event_shapes: Sequence[Sequence[int]],
+    num_projections: int = 100,
+    seed: Seed = 0,
+    dtype: tf.DType = tf.float32,
+  ) -> None:
     r = checks.positive_integer('num_projections', num_projections)
     self._event_shapes = [tuple(shape) for shape in event_shapes]
     sizes = [math.prod(shape) for shape in event_shapes]
@@ -54,11 +62,18 @@ class RandomProjections:
       scale = math.sqrt(sum(sizes) / r)
     self._directions = [w / scale for w in directions]
 
-  def __call__(self, parts):
+  def __call__(self, parts: State) -> tf.Tensor:
     """Projects parts `[..., *event_shape]` (a list, or one tensor) to `[..., r]`."""
     triples = zip(parts_lib.to_list(parts), self._event_shapes, self._directions, strict=True)
     return parts_lib.add_up(
       [self._project(tf.convert_to_tensor(part), shape, w) for part, shape, w in triples]
+    )
+
+  def __repr__(self):
+    num_weights = sum(math.prod(shape) for shape in self._event_shapes)
+    return (
+      f'RandomProjections(num_projections={self._num_projections}, '
+      f'num_parts={len(self._event_shapes)}, num_weights={num_weights})'
     )
 
   def _project(self, part, shape, w):

@@ -1,6 +1,7 @@
 """The verdict on a run: whether its draws can be trusted, why not, and what to do about it."""
 
 import dataclasses
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -39,11 +40,23 @@ _DRIFT, _APART = 0.5, 4.0
 
 
 class SamplingWarning(UserWarning):
-  """Says that a run failed, or that it is too short to rely on: the verdict, in words."""
+  """Says that a run failed, or that it is too short to rely on: the verdict, in words.
+
+  #### Examples
+
+  ```python
+  import warnings
+
+  import tfp_reprior as tfr
+
+  with warnings.catch_warnings():  # for short runs that only try something out
+    warnings.simplefilter('ignore', tfr.diagnostics.SamplingWarning)
+  ```
+  """
 
 
 class Reason(NamedTuple):
-  """One thing that is wrong with a run.
+  """One thing that is wrong with a run; `judge` has an example.
 
   Attributes:
     level: `'unsure'` or `'failed'`.
@@ -57,7 +70,7 @@ class Reason(NamedTuple):
 
 
 class Mixing(NamedTuple):
-  """How well one kind of quantity mixed; the worst of its entries.
+  """How well one kind of quantity mixed, by the worst of its entries; `measure` has an example.
 
   Attributes:
     r_hat: The largest rank-normalized split R-hat.
@@ -74,7 +87,7 @@ class Mixing(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-  """Whether the draws of a run can be trusted.
+  """Whether the draws of a run can be trusted; `judge` has an example.
 
   Attributes:
     level: `'good'`; `'unsure'`, if they are usable but rough or incomplete; or `'failed'`.
@@ -83,11 +96,11 @@ class Verdict:
   """
 
   level: str
-  reasons: list
-  mixing: dict
+  reasons: list[Reason]
+  mixing: dict[str, Mixing]
 
   @property
-  def headline(self):
+  def headline(self) -> str:
     """The verdict in a few words."""
     return {
       'good': 'The chains mixed.',
@@ -96,7 +109,7 @@ class Verdict:
     }[self.level]
 
   @property
-  def advice(self):
+  def advice(self) -> list[str]:
     """List of what to do, without repetition."""
     unique = list(dict.fromkeys(r.advice for r in self.reasons if r.advice))
     return [a for a in unique if not any(b != a and a[:-1] in b for b in unique)]
@@ -104,8 +117,16 @@ class Verdict:
   def __str__(self):
     return ' '.join([self.headline, *(r.text for r in self.reasons), *self.advice])
 
+  def __repr__(self):
+    known = [m for m in self.mixing.values() if np.isfinite(m.bulk_ess)]
+    worst = ''
+    if known:
+      r_hat, bulk_ess = max(m.r_hat for m in known), min(m.bulk_ess for m in known)
+      worst = f', max_r_hat={r_hat:.3f}, min_bulk_ess={bulk_ess:.0f}'
+    return f'Verdict({self.level!r}, num_reasons={len(self.reasons)}{worst})'
 
-def measure(trace):
+
+def measure(trace: Mapping[str, np.ndarray]) -> dict[str, Mixing]:
   """The `Mixing` of each kind of quantity in a trace.
 
   Args:
@@ -135,14 +156,17 @@ def measure(trace):
       if np.all(np.isnan(bulk)):  # nothing moves, or nothing is finite
         mixing[name] = Mixing(np.nan, np.nan, np.nan, np.nan)
       else:
-        mixing[name] = Mixing(
-          *(float(v) for v in (np.nanmax(r_hat), np.nanmin(bulk), np.nanmin(tail))),
-          float(np.nanmean(bulk)),
-        )
+        figures = np.nanmax(r_hat), np.nanmin(bulk), np.nanmin(tail), np.nanmean(bulk)
+        mixing[name] = Mixing(*map(float, figures))
   return mixing
 
 
-def judge(trace, acceptance_bounds=(0.2, 1.0), num_planned=None, doubts=()):
+def judge(
+  trace: Mapping[str, np.ndarray],
+  acceptance_bounds: Sequence[float] = (0.2, 1.0),
+  num_planned: int | None = None,
+  doubts: Sequence[Reason] = (),
+) -> Verdict:
   """Judges a run by its trace.
 
   Thresholds are those of Stan, R-hat 1.01 and 400 effective samples, for every quantity. A run that
@@ -167,7 +191,9 @@ def judge(trace, acceptance_bounds=(0.2, 1.0), num_planned=None, doubts=()):
   rng = np.random.default_rng(1)
   trace = {'acceptance': np.full([500, 4], 0.8), 'log_likelihood': rng.normal(size=[500, 4])}
   trace['log_likelihood'][:, 2] = 3.0
-  print(tfr.diagnostics.judge(trace))  # Sampling failed ... Chain 3 never moved. ...
+  verdict = tfr.diagnostics.judge(trace)
+  print(verdict)  # Sampling failed ... Chain 3 never moved. ...
+  verdict.reasons[0].advice  # what to do about the worst of it
   ```
   """
   num_draws, num_chains = np.shape(trace['acceptance'])

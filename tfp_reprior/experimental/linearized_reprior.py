@@ -1,5 +1,7 @@
 """The linearised (NTK) map, as a bijector."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import tensorflow as tf
 import tensorflow_probability as tfp
@@ -14,6 +16,7 @@ from tfp_reprior.experimental import (
   taylor_log_det,
 )
 from tfp_reprior.internal import checks
+from tfp_reprior.internal.types import Parts
 
 METHODS = ('levenberg_marquardt', 'gradient_descent')
 LOG_DETS = ('exact', 'taylor')
@@ -84,20 +87,20 @@ class LinearizedReprior(tfp.bijectors.Bijector):
 
   def __init__(
     self,
-    posterior,
-    regularizer=None,
-    method='levenberg_marquardt',
-    num_iterations=1,
-    step_size=None,
-    subset=None,
-    log_det='exact',
-    ntk_method='auto',
-    chunk_size=None,
-    inverse_tolerance=None,
-    max_inverse_iterations=100,
-    validate_args=False,
-    name='linearized_reprior',
-  ):
+    posterior: posterior_lib.Posterior,
+    regularizer: float | str | None = None,
+    method: str = 'levenberg_marquardt',
+    num_iterations: int = 1,
+    step_size: float | None = None,
+    subset: Sequence[int] | None = None,
+    log_det: str | taylor_log_det.TaylorSeries = 'exact',
+    ntk_method: str = 'auto',
+    chunk_size: int | None = None,
+    inverse_tolerance: float | None = None,
+    max_inverse_iterations: int = 100,
+    validate_args: bool = False,
+    name: str = 'linearized_reprior',
+  ) -> None:
     parameters = dict(locals())
     with tf.name_scope(name) as name:
       if not isinstance(posterior, posterior_lib.Posterior):
@@ -116,6 +119,7 @@ class LinearizedReprior(tfp.bijectors.Bijector):
         inverse_tolerance = float(np.sqrt(np.finfo(dtype.as_numpy_dtype).eps))
       self._inverse_tolerance = checks.positive('inverse_tolerance', inverse_tolerance)
       x, y = _choose(posterior, subset)
+      self._step_fn: steps.LevenbergMarquardt | steps.GradientDescent
       if method == 'levenberg_marquardt':
         if step_size is not None:
           raise ValueError(
@@ -145,7 +149,7 @@ class LinearizedReprior(tfp.bijectors.Bijector):
   def _parts_interact(self):
     return True
 
-  def jacobian_sign(self, phi):
+  def jacobian_sign(self, phi: Parts) -> tf.Tensor:
     """The sign of the determinant of the Jacobian, `[*chains]`, from the dense Jacobian.
 
     Where it is not the same everywhere, the map folds.
@@ -216,6 +220,14 @@ class LinearizedReprior(tfp.bijectors.Bijector):
         begin, f'There is no inverse within `inverse_tolerance={self._inverse_tolerance:g}`.'
       )
     return linearization.unflatten(begin, parts)
+
+  def __repr__(self):
+    settings = ', '.join(
+      f'{name}={self.parameters[name]!r}' for name in ('method', 'num_iterations', 'log_det')
+    )
+    return f"tfr.LinearizedReprior('{self.name}', {settings}, dtype={self.dtype.name})"
+
+  __str__ = __repr__
 
 
 def _choose(posterior, subset):

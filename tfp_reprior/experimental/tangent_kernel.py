@@ -2,18 +2,26 @@
 
 import keras
 import tensorflow as tf
+from numpy.typing import ArrayLike
 
 from tfp_reprior.densities import posterior as posterior_lib
 from tfp_reprior.experimental import linearization
 from tfp_reprior.internal import checks
 from tfp_reprior.internal import parts as parts_lib
+from tfp_reprior.internal.types import Parts
 from tfp_reprior.layers import ntk_dense
-from tfp_reprior.models import stateless
+from tfp_reprior.models import readout_split, stateless
 
 METHODS = ('auto', 'structured', 'products', 'jacobian')
 
 
-def empirical_ntk(model, parts, x, method='auto', chunk_size=None):
+def empirical_ntk(
+  model: posterior_lib.Posterior | readout_split.ReadoutSplit,
+  parts: Parts,
+  x: ArrayLike,
+  method: str = 'auto',
+  chunk_size: int | None = None,
+) -> tf.Tensor:
   """The neural tangent kernel `J @ J.T` of a network at given weights.
 
   J `[n k, p]` is the Jacobian of the outputs `f(x)`, in the order of `reshape(f, [n k])`, with

@@ -37,6 +37,20 @@ class TaylorSeries(NamedTuple):
       the network is linear in each layer's weights piece by piece; None to find out, for dense
       networks with activations `'relu'`, `'leaky_relu'` or none.
     seed: A seed of TFP.
+
+  #### Examples
+
+  ```python
+  import numpy as np
+  import tfp_reprior as tfr
+
+  x = np.linspace(-1, 1, 5)[:, np.newaxis]
+  posterior = tfr.Posterior(
+    tfr.models.fcn((1,), 1, width=16, depth=1, dtype='float64'), x, np.sin(3 * x)
+  )
+  series = tfr.experimental.TaylorSeries(order=2, num_probes=4)
+  linearized = tfr.experimental.LinearizedReprior(posterior, regularizer=1.0, log_det=series)
+  ```
   """
 
   order: int = 4
@@ -45,7 +59,7 @@ class TaylorSeries(NamedTuple):
   skips_first_order: bool | None = None
   seed: int = 0
 
-  def checked(self):
+  def checked(self) -> 'TaylorSeries':
     """The same; refuses values that make no sense."""
     for name in ('order', 'num_probes', 'batch_size'):
       checks.positive_integer(name, getattr(self, name))

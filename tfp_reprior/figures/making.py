@@ -3,6 +3,7 @@
 import hashlib
 import importlib
 import json
+import os
 import pathlib
 import shutil
 
@@ -28,7 +29,14 @@ FIGURES = {
 }
 
 
-def make_figure(name, scale='laptop', out='figures', data_dir=None, seed=1, progress=True):
+def make_figure(
+  name: str,
+  scale: str = 'laptop',
+  out: str | os.PathLike[str] = 'figures',
+  data_dir: str | None = None,
+  seed: int = 1,
+  progress: bool = True,
+) -> pathlib.Path:
   """Makes a figure, and writes it as `NAME-SCALE.png`, `.pdf` and, its numbers, `.json`.
 
   What is finished is kept in the folder `pieces` of `out`: the same call goes on after an

@@ -1,8 +1,13 @@
 """Two-dimensional convolution in NTK parametrisation."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import keras
+import tensorflow as tf
 
 from tfp_reprior.internal import checks
+from tfp_reprior.internal.types import Activation, Shape
 from tfp_reprior.layers import ntk_layer
 
 
@@ -32,37 +37,47 @@ class NTKConv2D(ntk_layer.NTKLayer):
 
   Output shape:
     `[n, new_height, new_width, filters]`.
+
+  #### Examples
+
+  ```python
+  import numpy as np
+  import tfp_reprior as tfr
+
+  layer = tfr.layers.NTKConv2D(16, kernel_size=3, strides=2, activation='relu')
+  layer(np.ones([2, 8, 8, 3], np.float32)).shape  # ==> [2, 4, 4, 16]
+  ```
   """
 
   def __init__(
     self,
-    filters,
-    kernel_size,
-    strides=1,
-    padding='same',
-    weight_std=1.0,
-    bias_std=0.0,
-    activation=None,
-    **kwargs,
-  ):
+    filters: int,
+    kernel_size: int | Sequence[int],
+    strides: int | Sequence[int] = 1,
+    padding: str = 'same',
+    weight_std: float = 1.0,
+    bias_std: float = 0.0,
+    activation: Activation | None = None,
+    **kwargs: Any,
+  ) -> None:
     super().__init__(weight_std, bias_std, activation, **kwargs)
     self.filters = checks.positive_integer('filters', filters)
     self.kernel_size = _pair('kernel_size', kernel_size)
     self.strides = _pair('strides', strides)
     self.padding = checks.one_of('padding', padding, ('same', 'valid'))
 
-  def build(self, input_shape):
+  def build(self, input_shape: Shape) -> None:
     self.add_kernel_and_bias((*self.kernel_size, input_shape[-1], self.filters))
     self.input_spec = keras.layers.InputSpec(ndim=4, axes={-1: input_shape[-1]})
     self.built = True
 
-  def call(self, inputs):
+  def call(self, inputs: tf.Tensor) -> tf.Tensor:
     outputs = keras.ops.conv(
       inputs, self.kernel.value, self.strides, self.padding, data_format='channels_last'
     )
     return self.affine(outputs, None if self.bias is None else self.bias.value)
 
-  def compute_output_shape(self, input_shape):
+  def compute_output_shape(self, input_shape: Shape) -> Shape:
     batch, height, width, channels = input_shape
     return keras.ops.conv(
       keras.KerasTensor((batch, height, width, channels)),
@@ -72,7 +87,7 @@ class NTKConv2D(ntk_layer.NTKLayer):
       data_format='channels_last',
     ).shape
 
-  def get_config(self):
+  def get_config(self) -> dict[str, Any]:
     return {
       **super().get_config(),
       'filters': self.filters,

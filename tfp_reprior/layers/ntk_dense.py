@@ -1,8 +1,12 @@
 """Fully connected layer in NTK parametrisation."""
 
+from typing import Any
+
 import keras
+import tensorflow as tf
 
 from tfp_reprior.internal import checks
+from tfp_reprior.internal.types import Activation, Shape
 from tfp_reprior.layers import ntk_layer
 
 
@@ -39,16 +43,23 @@ class NTKDense(ntk_layer.NTKLayer):
   ```
   """
 
-  def __init__(self, units, weight_std=1.0, bias_std=0.0, activation=None, **kwargs):
+  def __init__(
+    self,
+    units: int,
+    weight_std: float = 1.0,
+    bias_std: float = 0.0,
+    activation: Activation | None = None,
+    **kwargs: Any,
+  ) -> None:
     super().__init__(weight_std, bias_std, activation, **kwargs)
     self.units = checks.positive_integer('units', units)
 
-  def build(self, input_shape):
+  def build(self, input_shape: Shape) -> None:
     self.add_kernel_and_bias((input_shape[-1], self.units))
     self.input_spec = keras.layers.InputSpec(min_ndim=2, axes={-1: input_shape[-1]})
     self.built = True
 
-  def call(self, inputs):
+  def call(self, inputs: tf.Tensor) -> tf.Tensor:
     # `.value`, because in a `keras.StatelessScope` it may have leading chain dimensions, which
     # the operators of a Keras variable do not know.
     kernel = self.kernel.value  # [*chains, inputs, units]
@@ -57,8 +68,8 @@ class NTKDense(ntk_layer.NTKLayer):
       bias = keras.ops.expand_dims(bias, -2)  # [*chains, 1, units]
     return self.affine(keras.ops.matmul(inputs, kernel), bias)
 
-  def compute_output_shape(self, input_shape):
+  def compute_output_shape(self, input_shape: Shape) -> Shape:
     return (*input_shape[:-1], self.units)
 
-  def get_config(self):
+  def get_config(self) -> dict[str, Any]:
     return {**super().get_config(), 'units': self.units}

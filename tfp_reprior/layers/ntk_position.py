@@ -1,8 +1,12 @@
 """Positions of a sequence in NTK parametrisation."""
 
+from typing import Any
+
 import keras
+import tensorflow as tf
 
 from tfp_reprior.internal import checks
+from tfp_reprior.internal.types import Shape
 from tfp_reprior.layers import ntk_layer
 
 
@@ -25,18 +29,28 @@ class NTKPosition(ntk_layer.NTKLayer):
 
   Output shape:
     `[n, length, features]`.
+
+  #### Examples
+
+  ```python
+  import numpy as np
+  import tfp_reprior as tfr
+
+  layer = tfr.layers.NTKPosition(bias_std=0.5)
+  layer(np.zeros([2, 10, 3], np.float32))[0, 4]  # the vector of the fifth position
+  ```
   """
 
-  def __init__(self, bias_std=1.0, **kwargs):
+  def __init__(self, bias_std: float = 1.0, **kwargs: Any) -> None:
     super().__init__(bias_std=checks.positive('bias_std', bias_std), **kwargs)
 
-  def build(self, input_shape):
+  def build(self, input_shape: Shape) -> None:
     self.bias = self.add_standard_normal(input_shape[1:], name='bias')
     self.input_spec = keras.layers.InputSpec(shape=(None, *input_shape[1:]))
     self.built = True
 
-  def call(self, inputs):
+  def call(self, inputs: tf.Tensor) -> tf.Tensor:
     return self.activation(inputs + self.bias_std * self.bias.value)
 
-  def compute_output_shape(self, input_shape):
+  def compute_output_shape(self, input_shape: Shape) -> Shape:
     return tuple(input_shape)

@@ -1,10 +1,13 @@
 """Multi-head self-attention in NTK parametrisation."""
 
 import math
+from typing import Any
 
 import keras
+import tensorflow as tf
 
 from tfp_reprior.internal import checks
+from tfp_reprior.internal.types import Activation, Shape
 from tfp_reprior.layers import ntk_layer
 
 
@@ -60,14 +63,14 @@ class NTKSelfAttention(ntk_layer.NTKLayer):
 
   def __init__(
     self,
-    units,
-    num_heads=1,
-    query_std=1.0,
-    weight_std=1.0,
-    bias_std=0.0,
-    activation=None,
-    **kwargs,
-  ):
+    units: int,
+    num_heads: int = 1,
+    query_std: float = 1.0,
+    weight_std: float = 1.0,
+    bias_std: float = 0.0,
+    activation: Activation | None = None,
+    **kwargs: Any,
+  ) -> None:
     super().__init__(weight_std, bias_std, activation, **kwargs)
     self.units = checks.positive_integer('units', units)
     self.num_heads = checks.positive_integer('num_heads', num_heads)
@@ -77,7 +80,7 @@ class NTKSelfAttention(ntk_layer.NTKLayer):
         f'`units` must be a multiple of `num_heads`. Received: units={units}, num_heads={num_heads}'
       )
 
-  def build(self, input_shape):
+  def build(self, input_shape: Shape) -> None:
     features = input_shape[-1]
     self.query_kernel = self.add_standard_normal((features, self.units), name='query_kernel')
     self.value_kernel = self.add_standard_normal((features, self.units), name='value_kernel')
@@ -85,7 +88,7 @@ class NTKSelfAttention(ntk_layer.NTKLayer):
     self.input_spec = keras.layers.InputSpec(ndim=3, axes={-1: features})
     self.built = True
 
-  def call(self, inputs):
+  def call(self, inputs: tf.Tensor) -> tf.Tensor:
     queries = self._project(inputs, self.query_kernel, self.query_std)
     values = self._project(inputs, self.value_kernel, 1.0)
     logits = keras.ops.matmul(queries, keras.ops.swapaxes(queries, -1, -2))
@@ -102,10 +105,10 @@ class NTKSelfAttention(ntk_layer.NTKLayer):
     heads = (-1, keras.ops.shape(inputs)[1], self.num_heads, self.units // self.num_heads)
     return keras.ops.swapaxes(keras.ops.reshape(projected, heads), 1, 2)
 
-  def compute_output_shape(self, input_shape):
+  def compute_output_shape(self, input_shape: Shape) -> Shape:
     return (*input_shape[:-1], self.units)
 
-  def get_config(self):
+  def get_config(self) -> dict[str, Any]:
     return {
       **super().get_config(),
       'units': self.units,

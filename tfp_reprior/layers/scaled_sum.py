@@ -1,8 +1,13 @@
 """Sum of tensors with fixed scales, for skip connections."""
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import keras
+import tensorflow as tf
+
+from tfp_reprior.internal.types import Shape
 
 
 @keras.saving.register_keras_serializable(package='tfp_reprior')
@@ -25,15 +30,25 @@ class ScaledSum(keras.layers.Layer):
 
   Output shape:
     That of the inputs.
+
+  #### Examples
+
+  ```python
+  import numpy as np
+  import tfp_reprior as tfr
+
+  x = np.ones([2, 3], np.float32)
+  tfr.layers.ScaledSum([0.6, 0.8])([x, 2 * x])  # ==> 2.2 everywhere
+  ```
   """
 
-  def __init__(self, scales, **kwargs):
+  def __init__(self, scales: Sequence[float], **kwargs: Any) -> None:
     super().__init__(**kwargs)
     if not isinstance(scales, (list, tuple)) or not scales or not all(map(math.isfinite, scales)):
       raise ValueError(f'`scales` must be a list of finite floats. Received: scales={scales!r}')
     self.scales = [float(s) for s in scales]
 
-  def build(self, input_shape):
+  def build(self, input_shape: Sequence[Shape]) -> None:
     shapes = [tuple(s) for s in input_shape]
     if len(shapes) != len(self.scales) or len(set(shapes)) != 1:
       raise ValueError(
@@ -41,11 +56,11 @@ class ScaledSum(keras.layers.Layer):
       )
     self.built = True
 
-  def call(self, inputs):
+  def call(self, inputs: Sequence[tf.Tensor]) -> tf.Tensor:
     return sum(scale * x for scale, x in zip(self.scales, inputs, strict=True))
 
-  def compute_output_shape(self, input_shape):
+  def compute_output_shape(self, input_shape: Sequence[Shape]) -> Shape:
     return tuple(input_shape[0])
 
-  def get_config(self):
+  def get_config(self) -> dict[str, Any]:
     return {**super().get_config(), 'scales': self.scales}

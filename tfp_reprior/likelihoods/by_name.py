@@ -1,14 +1,28 @@
 """Likelihoods by their names, as files hold them."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from tfp_reprior.internal import checks
 from tfp_reprior.likelihoods.classes import Bernoulli, Categorical
 from tfp_reprior.likelihoods.gaussian import Gaussian
+from tfp_reprior.likelihoods.likelihood import Likelihood
 
 KINDS = (Gaussian, Categorical, Bernoulli)
 
 
-def from_dict(values):
-  """The likelihood that `Likelihood.to_dict` was called of."""
+def from_dict(values: Mapping[str, Any]) -> Likelihood:
+  """The likelihood that `Likelihood.to_dict` was called of.
+
+  #### Examples
+
+  ```python
+  import tfp_reprior as tfr
+
+  values = tfr.likelihoods.Gaussian(0.25).to_dict()  # {'name': 'Gaussian', 'noise_scale': 0.25}
+  tfr.likelihoods.from_dict(values)  # ==> Gaussian(noise_scale=0.25)
+  ```
+  """
   settings = dict(values)
   name = checks.one_of('name', settings.pop('name'), [kind.__name__ for kind in KINDS])
   return {kind.__name__: kind for kind in KINDS}[name](**settings)

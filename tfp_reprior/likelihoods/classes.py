@@ -1,7 +1,10 @@
 """Likelihoods of classes: one of several, or yes and no."""
 
+from typing import Any
+
 import numpy as np
 import tensorflow as tf
+from numpy.typing import ArrayLike
 
 from tfp_reprior.internal import checks
 from tfp_reprior.likelihoods import likelihood
@@ -10,12 +13,14 @@ from tfp_reprior.likelihoods import likelihood
 class _Surrogate(likelihood.Likelihood):
   """Likelihoods that a Gaussian stands in for, with its scale and variance as settings."""
 
-  def __init__(self, surrogate_scale=None, surrogate_variance=None):
+  def __init__(
+    self, surrogate_scale: float | None = None, surrogate_variance: float | None = None
+  ) -> None:
     self.surrogate_scale = _optional('surrogate_scale', surrogate_scale)
     self.surrogate_variance = _optional('surrogate_variance', surrogate_variance)
 
   @property
-  def settings(self):
+  def settings(self) -> dict[str, Any]:
     return {'surrogate_scale': self.surrogate_scale, 'surrogate_variance': self.surrogate_variance}
 
   def __repr__(self):
@@ -37,11 +42,23 @@ class Categorical(_Surrogate):
   Args:
     surrogate_scale: Positive float, or None for `k`.
     surrogate_variance: Positive float, or None for `k`.
+
+  #### Examples
+
+  ```python
+  import numpy as np
+  import tfp_reprior as tfr
+
+  likelihood = tfr.likelihoods.Categorical()
+  logits = np.array([[2.0, 0.0, 0.0], [0.0, 1.0, 0.0]])  # of two inputs, three classes
+  likelihood.mean(logits)  # the probabilities
+  likelihood.log_prob(logits, targets=[0, 1])  # ==> about -0.79
+  ```
   """
 
-  def check_targets(self, y, num_outputs, dtype):
+  def check_targets(self, y: ArrayLike, num_outputs: int, dtype: tf.DType) -> tf.Tensor:
     """Labels `[n]`, integers from 0 to `k - 1`."""
-    y = y if tf.is_tensor(y) else np.asarray(y)
+    y = _as_array(y)
     source = tf.as_dtype(y.dtype)
     if len(y.shape) != 1 or not source.is_integer:
       raise ValueError(
@@ -51,7 +68,7 @@ class Categorical(_Surrogate):
     if num_outputs < 2:
       raise ValueError(f'Classes need two outputs or more. Received: a model with {num_outputs}')
     known = checks.static_value(y)
-    bad = [] if known is None else np.flatnonzero((known < 0) | (known >= num_outputs))
+    bad: Any = [] if known is None else np.flatnonzero((known < 0) | (known >= num_outputs))
     if len(bad):
       raise ValueError(
         f'`y` must hold labels from 0 to {num_outputs - 1}. Received: y[{bad[0]}]={known[bad[0]]}, '
@@ -59,16 +76,18 @@ class Categorical(_Surrogate):
       )
     return tf.cast(y, tf.int32)
 
-  def mean(self, outputs):
+  def mean(self, outputs: tf.Tensor) -> tf.Tensor:
     """The probabilities of the classes, `softmax(outputs)`."""
     return tf.nn.softmax(outputs)
 
-  def log_prob(self, outputs, targets):
+  def log_prob(self, outputs: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
     outputs, targets = tf.convert_to_tensor(outputs), tf.convert_to_tensor(targets)
     one_hot = tf.one_hot(targets, outputs.shape[-1], dtype=outputs.dtype)
     return tf.reduce_sum(tf.nn.log_softmax(outputs) * one_hot, axis=[-2, -1])
 
-  def surrogate(self, targets, num_outputs, dtype):
+  def surrogate(
+    self, targets: tf.Tensor, num_outputs: int, dtype: tf.DType
+  ) -> tuple[tf.Tensor, float]:
     scale = float(num_outputs) if self.surrogate_scale is None else self.surrogate_scale
     variance = float(num_outputs) if self.surrogate_variance is None else self.surrogate_variance
     return scale * (tf.one_hot(targets, num_outputs, dtype=dtype) - 1.0 / num_outputs), variance
@@ -87,11 +106,23 @@ class Bernoulli(_Surrogate):
   Args:
     surrogate_scale: Positive float, or None for 4.
     surrogate_variance: Positive float, or None for 4.
+
+  #### Examples
+
+  ```python
+  import numpy as np
+  import tfp_reprior as tfr
+
+  x = np.linspace(-1, 1, 20, dtype=np.float32)[:, np.newaxis]
+  posterior = tfr.Posterior(
+    tfr.models.fcn((1,), 1, width=16), x, x > 0, likelihood=tfr.likelihoods.Bernoulli()
+  )
+  ```
   """
 
-  def check_targets(self, y, num_outputs, dtype):
+  def check_targets(self, y: ArrayLike, num_outputs: int, dtype: tf.DType) -> tf.Tensor:
     """Targets `[n, k]` (`[n]` for one output), each 0 or 1."""
-    y = y if tf.is_tensor(y) else np.asarray(y)
+    y = _as_array(y)
     known = checks.static_value(y)
     if known is not None and not np.all((known == 0) | (known == 1)):
       bad = known[(known != 0) & (known != 1)][0]
@@ -99,15 +130,17 @@ class Bernoulli(_Surrogate):
     meaning = 'a row of {} zeros or ones for each input'
     return likelihood.as_matrix(tf.cast(y, dtype), num_outputs, meaning)
 
-  def mean(self, outputs):
+  def mean(self, outputs: tf.Tensor) -> tf.Tensor:
     """The probabilities of one, `sigmoid(outputs)`."""
     return tf.nn.sigmoid(outputs)
 
-  def log_prob(self, outputs, targets):
+  def log_prob(self, outputs: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
     outputs, targets = tf.convert_to_tensor(outputs), tf.convert_to_tensor(targets)
     return tf.reduce_sum(targets * outputs - tf.nn.softplus(outputs), axis=[-2, -1])
 
-  def surrogate(self, targets, num_outputs, dtype):
+  def surrogate(
+    self, targets: tf.Tensor, num_outputs: int, dtype: tf.DType
+  ) -> tuple[tf.Tensor, float]:
     scale = 4.0 if self.surrogate_scale is None else self.surrogate_scale
     variance = 4.0 if self.surrogate_variance is None else self.surrogate_variance
     return scale * (targets - 0.5), variance
@@ -115,3 +148,8 @@ class Bernoulli(_Surrogate):
 
 def _optional(name, value):
   return None if value is None else float(checks.positive(name, value))
+
+
+def _as_array(y):
+  """A tensor as it is, known or not; else an array."""
+  return y if tf.is_tensor(y) else np.asarray(y)

@@ -1,13 +1,19 @@
 """Gaussian noise, of known or unknown scale."""
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_probability as tfp
+from numpy.typing import ArrayLike
 
 from tfp_reprior.internal import checks
+from tfp_reprior.internal.types import NoiseScale, Parts
 from tfp_reprior.likelihoods import likelihood, noise_prior
+
+_MOST_SHOWN = 4  # scales, in the text of a likelihood
 
 
 class Gaussian(likelihood.Likelihood):
@@ -38,7 +44,7 @@ class Gaussian(likelihood.Likelihood):
   ```
   """
 
-  def __init__(self, noise_scale=0.1):
+  def __init__(self, noise_scale: NoiseScale | Mapping[str, Any] = 0.1) -> None:
     self.noise_prior = None
     if isinstance(noise_scale, dict):  # of `settings`
       noise_scale = noise_prior.from_dict(noise_scale)
@@ -55,28 +61,28 @@ class Gaussian(likelihood.Likelihood):
     self.noise_scale = float(scale) if scale.ndim == 0 else scale
     self.log_noise_scale = np.log(self.noise_scale)
 
-  def given(self, parts):
+  def given(self, parts: Parts) -> 'Gaussian':
     """The same with a known scale, `[*chains]` if the parts `[u]` have chains."""
     if self.noise_prior is None:
       return self
     return _GaussianByChain(self.noise_prior.log_scale(tf.convert_to_tensor(parts[0])))
 
   @property
-  def noise_variance(self):
+  def noise_variance(self) -> float | np.ndarray | tf.Tensor:
     """The square of `noise_scale`."""
     return self.noise_scale**2
 
   @property
-  def is_conjugate(self):
+  def is_conjugate(self) -> bool:
     return self.noise_prior is not None or isinstance(self.noise_scale, float)
 
   @property
-  def settings(self):
+  def settings(self) -> dict[str, Any]:
     if self.noise_prior is not None:
       return {'noise_scale': self.noise_prior.to_dict()}
     return {'noise_scale': np.asarray(self.noise_scale).tolist()}
 
-  def check_targets(self, y, num_outputs, dtype):
+  def check_targets(self, y: ArrayLike, num_outputs: int, dtype: tf.DType) -> tf.Tensor:
     """Targets `[n, k]`, floating point; `[n]` is taken as `[n, 1]` if there is one output."""
     if not self.is_conjugate and len(self.noise_scale) != num_outputs:
       raise ValueError(
@@ -86,17 +92,19 @@ class Gaussian(likelihood.Likelihood):
     y = checks.finite_floats('y', y, dtype)
     return likelihood.as_matrix(y, num_outputs, 'a row of {} outputs for each input')
 
-  def mean(self, outputs):
+  def mean(self, outputs: tf.Tensor) -> tf.Tensor:
     return outputs
 
-  def log_prob(self, outputs, targets):
+  def log_prob(self, outputs: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
     outputs, targets = tf.convert_to_tensor(outputs), tf.convert_to_tensor(targets)
     residuals = (targets - outputs) / tf.constant(self.noise_scale, targets.dtype)
     mean_log_scale = float(np.mean(self.log_noise_scale))
     log_scale = targets.shape.num_elements() * (mean_log_scale + math.log(2 * math.pi) / 2)
     return -0.5 * tf.reduce_sum(tf.square(residuals), axis=[-2, -1]) - log_scale
 
-  def surrogate(self, targets, num_outputs, dtype):
+  def surrogate(
+    self, targets: tf.Tensor, num_outputs: int, dtype: tf.DType
+  ) -> tuple[tf.Tensor, float | None]:
     if self.noise_prior is not None:
       return targets, None
     return targets, float(np.exp(np.mean(np.log(self.noise_variance))))
@@ -105,7 +113,8 @@ class Gaussian(likelihood.Likelihood):
     if self.noise_prior is not None:
       return f'Gaussian(noise_scale={self.noise_prior!r})'
     scales = np.atleast_1d(self.noise_scale)
-    text = ', '.join(f'{s:g}' for s in scales)
+    text = ', '.join(f'{s:g}' for s in scales[:_MOST_SHOWN])
+    text += ', ...' if len(scales) > _MOST_SHOWN else ''
     return f'Gaussian(noise_scale={text if self.is_conjugate else f"[{text}]"})'
 
 

@@ -1,8 +1,12 @@
 """What the rest of the package asks of a likelihood."""
 
 import abc
+from typing import Any
 
 import tensorflow as tf
+from numpy.typing import ArrayLike
+
+from tfp_reprior.internal.types import Parts
 
 
 class Likelihood(abc.ABC):
@@ -12,39 +16,65 @@ class Likelihood(abc.ABC):
 
   Attributes:
     event_shapes: Tuple of the shapes of these parts.
+
+  #### Examples
+
+  ```python
+  import tensorflow as tf
+  import tfp_reprior as tfr
+
+  class Poisson(tfr.likelihoods.Likelihood):  # counts, with the outputs as log-rates
+    settings = {}
+
+    def check_targets(self, y, num_outputs, dtype):
+      return tf.cast(y, dtype)
+
+    def mean(self, outputs):
+      return tf.exp(outputs)
+
+    def log_prob(self, outputs, targets):
+      log_probs = targets * outputs - tf.exp(outputs) - tf.math.lgamma(targets + 1.0)
+      return tf.reduce_sum(log_probs, axis=[-2, -1])
+
+    def surrogate(self, targets, num_outputs, dtype):
+      return targets - 1.0, 1.0  # the second-order expansion at f = 0
+
+  model = tfr.models.fcn((1,), 1, width=16)
+  posterior = tfr.Posterior(model, [[-1.0], [1.0]], [[0], [3]], likelihood=Poisson())
+  ```
   """
 
-  event_shapes = ()
+  event_shapes: tuple[tuple[int, ...], ...] = ()
 
   @property
-  def is_conjugate(self):
+  def is_conjugate(self) -> bool:
     """Whether the readout can be integrated out: Gaussian noise, the same for all outputs."""
     return False
 
   @property
   @abc.abstractmethod
-  def settings(self):
+  def settings(self) -> dict[str, Any]:
     """The arguments of the constructor, a dict for JSON."""
 
-  def to_dict(self):
+  def to_dict(self) -> dict[str, Any]:
     """What `from_dict` makes the likelihood from, a dict for JSON."""
     return {'name': type(self).__name__, **self.settings}
 
-  def given(self, parts):
+  def given(self, parts: Parts) -> 'Likelihood':
     """The likelihood, without parameters, that this one is for given `parts` of its own."""
     del parts  # none
     return self
 
   @abc.abstractmethod
-  def check_targets(self, y, num_outputs, dtype):
+  def check_targets(self, y: ArrayLike, num_outputs: int, dtype: tf.DType) -> tf.Tensor:
     """The targets as a tensor `[n, ...]`; what this likelihood cannot be about is refused."""
 
   @abc.abstractmethod
-  def mean(self, outputs):
+  def mean(self, outputs: tf.Tensor) -> tf.Tensor:
     """The mean of targets given outputs f `[..., n, k]`; of classes, that of one-hot vectors."""
 
   @abc.abstractmethod
-  def log_prob(self, outputs, targets):
+  def log_prob(self, outputs: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
     """Log-density of all targets.
 
     Args:
@@ -56,7 +86,9 @@ class Likelihood(abc.ABC):
     """
 
   @abc.abstractmethod
-  def surrogate(self, targets, num_outputs, dtype):
+  def surrogate(
+    self, targets: tf.Tensor, num_outputs: int, dtype: tf.DType
+  ) -> tuple[tf.Tensor, float | None]:
     """The Gaussian that stands in: targets `[n, k]`, and the variance of the noise, a float.
 
     The variance is None if it is not known before the parts of the likelihood are.

@@ -1,5 +1,6 @@
 """Preconditioned Crank-Nicolson: the random walk that leaves N(0, I) invariant."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -7,6 +8,7 @@ import tensorflow as tf
 from tfp_reprior import compilation
 from tfp_reprior.internal import checks, random
 from tfp_reprior.internal import parts as parts_lib
+from tfp_reprior.internal.types import Seed, State, StepSize
 from tfp_reprior.mcmc import kernel as kernel_lib
 
 
@@ -18,6 +20,18 @@ class CrankNicolsonResults(NamedTuple):
     step_size: Carried, so that step size adaptation can set it.
     log_accept_ratio: Reported. Change of the log-likelihood by the proposal, `[*chains]`.
     is_accepted: Reported. Whether the proposal became the state, `[*chains]`.
+
+  #### Examples
+
+  ```python
+  import tensorflow as tf
+  import tfp_reprior as tfr
+
+  kernel = tfr.mcmc.PreconditionedCrankNicolson(lambda x: -tf.exp(x), step_size=0.8)
+  results = kernel.bootstrap_results(tf.zeros([4]))
+  state, results = kernel.one_step(tf.zeros([4]), results, seed=(1, 2))
+  results.is_accepted, results.log_accept_ratio  # [4] each
+  ```
   """
 
   target_log_prob: tf.Tensor
@@ -65,7 +79,12 @@ class PreconditionedCrankNicolson(kernel_lib.Kernel):
 
   is_calibrated = True
 
-  def __init__(self, log_likelihood_fn, step_size, name='preconditioned_crank_nicolson'):
+  def __init__(
+    self,
+    log_likelihood_fn: Callable[..., tf.Tensor],
+    step_size: StepSize,
+    name: str = 'preconditioned_crank_nicolson',
+  ) -> None:
     kernel_lib.check_settings(log_likelihood_fn, step_size)
     for value in map(checks.static_value, parts_lib.to_list(step_size)):
       if value is not None and (value > 1.5708).any():
@@ -75,10 +94,10 @@ class PreconditionedCrankNicolson(kernel_lib.Kernel):
     super().__init__(dict(log_likelihood_fn=log_likelihood_fn, step_size=step_size, name=name))
 
   @property
-  def log_likelihood_fn(self):
+  def log_likelihood_fn(self) -> Callable[..., tf.Tensor]:
     return self._parameters['log_likelihood_fn']
 
-  def bootstrap_results(self, init_state):
+  def bootstrap_results(self, init_state: State) -> CrankNicolsonResults:
     """Results from which the first step starts."""
     with tf.name_scope(f'{self.name}.bootstrap_results'):
       parts = [tf.convert_to_tensor(p) for p in parts_lib.to_list(init_state)]
@@ -90,7 +109,9 @@ class PreconditionedCrankNicolson(kernel_lib.Kernel):
         is_accepted=tf.ones_like(log_likelihood, tf.bool),
       )
 
-  def one_step(self, current_state, previous_kernel_results, seed=None):
+  def one_step(
+    self, current_state: State, previous_kernel_results: CrankNicolsonResults, seed: Seed = None
+  ) -> tuple[State, CrankNicolsonResults]:
     """Takes one step; see `tfp.mcmc.TransitionKernel.one_step`."""
     with tf.name_scope(f'{self.name}.one_step'):
       results = previous_kernel_results

@@ -1,11 +1,14 @@
 """Transitions whose number of steps varies, with settings that may change from run to run."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 import tensorflow_probability as tfp
 
 from tfp_reprior.internal import checks
+from tfp_reprior.internal.types import Seed, State
+from tfp_reprior.mcmc import kernel as kernel_lib
 
 # The golden ratio, (sqrt(5) - 1) / 2, in units of 2**-32. Its multiples, modulo one, are spread as
 # evenly as can be, however many there are; integers wrap around exactly, on every device.
@@ -21,13 +24,22 @@ class KernelSettings(NamedTuple):
     num_integrator_steps: The mean number of gradients of a transition.
     inverse_temperature: The power of the likelihood: 1 for the posterior itself.
     num_adaptation_steps: For how many transitions the step size is adapted, in warm-up.
+
+  #### Examples
+
+  ```python
+  import tfp_reprior as tfr
+
+  settings = tfr.mcmc.KernelSettings(step_size=0.1, num_integrator_steps=10)
+  shorter = settings._replace(step_size=0.05)
+  ```
   """
 
-  step_size: tf.Tensor
-  damping: tf.Tensor = 1.0
-  num_integrator_steps: tf.Tensor = 1
-  inverse_temperature: tf.Tensor = 1.0
-  num_adaptation_steps: tf.Tensor = 0
+  step_size: float | tf.Tensor
+  damping: float | tf.Tensor = 1.0
+  num_integrator_steps: int | tf.Tensor = 1
+  inverse_temperature: float | tf.Tensor = 1.0
+  num_adaptation_steps: int | tf.Tensor = 0
 
 
 class JitteredResults(NamedTuple):
@@ -37,6 +49,21 @@ class JitteredResults(NamedTuple):
     inner_results: Those of the kernel.
     settings: The `KernelSettings` in use; to change them, replace this.
     number: How many transitions were made, by which their lengths are spread.
+
+  #### Examples
+
+  ```python
+  import tensorflow as tf
+  import tfp_reprior as tfr
+
+  kernel = tfr.mcmc.Jittered(
+    lambda s: tfr.mcmc.PreconditionedCrankNicolson(lambda x: -tf.exp(x), s.step_size),
+    tfr.mcmc.KernelSettings(step_size=0.5),
+  )
+  results = kernel.bootstrap_results(tf.zeros([4]))
+  settings = results.settings._replace(step_size=tf.constant(0.25))
+  results = results._replace(settings=settings)  # the next transition takes shorter steps
+  ```
   """
 
   inner_results: Any
@@ -78,35 +105,46 @@ class Jittered(tfp.mcmc.TransitionKernel):
   ```
   """
 
-  def __init__(self, kernel_fn, settings, name=None):
+  def __init__(
+    self,
+    kernel_fn: Callable[[KernelSettings], tfp.mcmc.TransitionKernel],
+    settings: KernelSettings,
+    name: str | None = None,
+  ) -> None:
     for field in ('step_size', 'inverse_temperature'):
       checks.positive(field, getattr(settings, field))
-    self._parameters = dict(kernel_fn=kernel_fn, settings=settings, name=name or 'jittered')
+    self._parameters: dict[str, Any] = dict(
+      kernel_fn=kernel_fn, settings=settings, name=name or 'jittered'
+    )
 
   @property
-  def parameters(self):
+  def parameters(self) -> dict[str, Any]:
     """The arguments of the constructor, by name."""
     return self._parameters
 
   @property
-  def name(self):
+  def name(self) -> str:
     return self._parameters['name']
 
   @property
-  def is_calibrated(self):
+  def is_calibrated(self) -> bool:
     return self._parameters['kernel_fn'](self._parameters['settings']).is_calibrated
 
-  def bootstrap_results(self, init_state):
+  def bootstrap_results(self, init_state: State) -> JitteredResults:
     """Results from which the first transition starts."""
     dtype = tf.nest.flatten(init_state)[0].dtype
     return self.bootstrap_with(init_state, as_tensors(self._parameters['settings'], dtype))
 
-  def bootstrap_with(self, init_state, settings, number=0):
+  def bootstrap_with(
+    self, init_state: State, settings: KernelSettings, number: int | tf.Tensor = 0
+  ) -> JitteredResults:
     """As `bootstrap_results`, with other settings, and after some transitions."""
     inner_results = self._parameters['kernel_fn'](settings).bootstrap_results(init_state)
     return JitteredResults(inner_results, settings, tf.convert_to_tensor(number))
 
-  def one_step(self, current_state, previous_kernel_results, seed=None):
+  def one_step(
+    self, current_state: State, previous_kernel_results: JitteredResults, seed: Seed = None
+  ) -> tuple[State, JitteredResults]:
     """Makes one transition; see `tfp.mcmc.TransitionKernel.one_step`."""
     results = previous_kernel_results
     num_steps = jittered_length(results.settings.num_integrator_steps, results.number)
@@ -115,6 +153,10 @@ class Jittered(tfp.mcmc.TransitionKernel):
     )
     state, inner_results = kernel.one_step(current_state, results.inner_results, seed=seed)
     return state, results._replace(inner_results=inner_results, number=results.number + 1)
+
+  def __repr__(self):
+    settings = self._parameters['settings']._asdict().items()
+    return f'Jittered({", ".join(f"{name}={kernel_lib.shown(v)}" for name, v in settings)})'
 
 
 def as_tensors(settings, dtype):

@@ -1,10 +1,15 @@
 """What all kernels of this package share: their arguments, settings of parts, acceptance."""
 
+from typing import Any
+
 import tensorflow as tf
 import tensorflow_probability as tfp
 
 from tfp_reprior.internal import checks, random
 from tfp_reprior.internal import parts as parts_lib
+from tfp_reprior.internal.types import StepSize
+
+_MOST_SHOWN = 4  # settings of parts, in the text of a kernel
 
 
 class Kernel(tfp.mcmc.TransitionKernel):
@@ -14,39 +19,42 @@ class Kernel(tfp.mcmc.TransitionKernel):
     parameters: Dict of the arguments of the subclass, with `step_size` and `name`.
   """
 
-  def __init__(self, parameters):
+  def __init__(self, parameters: dict[str, Any]) -> None:
     self._parameters = parameters
 
   @property
-  def parameters(self):
+  def parameters(self) -> dict[str, Any]:
     """The arguments of the constructor, by name."""
     return self._parameters
 
   @property
-  def step_size(self):
+  def step_size(self) -> StepSize:
     return self._parameters['step_size']
 
   @property
-  def name(self):
+  def name(self) -> str:
     return self._parameters['name']
 
   def __repr__(self):
     settings = ', '.join(
-      f'{name}={_shown(value)}'
+      f'{name}={shown(value)}'
       for name, value in self._parameters.items()
       if name != 'name' and not callable(value)
     )
     return f'{type(self).__name__}({settings})'
 
 
-def _shown(value):
-  """A setting as text; '?' for a number that is known only when a graph runs."""
+def shown(value):
+  """A setting as text, in short; '?' for a number that is known only when a graph runs."""
   if isinstance(value, (list, tuple)):
-    return f'[{", ".join(map(_shown, value))}]'
-  if not tf.is_tensor(value):
+    return f'[{", ".join(map(shown, value[:_MOST_SHOWN]))}{", ..." * (len(value) > _MOST_SHOWN)}]'
+  if isinstance(value, (bool, str)):
     return repr(value)
+  shape = tf.convert_to_tensor(value).shape
+  if shape.rank != 0:
+    return f'array of shape {shape}'
   known = checks.static_value(value)
-  return '?' if known is None else str(known)
+  return '?' if known is None else f'{known:.4g}'
 
 
 def check_settings(log_prob_fn, step_size, damping=1.0, num_integrator_steps=1):

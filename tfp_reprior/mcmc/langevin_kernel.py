@@ -1,5 +1,6 @@
 """The frame of our Langevin kernels: refresh the momentum, integrate, accept or reject."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -7,6 +8,7 @@ import tensorflow as tf
 from tfp_reprior import compilation
 from tfp_reprior.internal import parts as parts_lib
 from tfp_reprior.internal import random
+from tfp_reprior.internal.types import Seed, State, StepSize
 from tfp_reprior.mcmc import integrators
 from tfp_reprior.mcmc import kernel as kernel_lib
 
@@ -23,6 +25,18 @@ class LangevinResults(NamedTuple):
       so that the first step draws it; then the argument.
     log_accept_ratio: Reported. Minus the energy error of the proposal, `[*chains]`.
     is_accepted: Reported. Whether the proposal became the state, `[*chains]`.
+
+  #### Examples
+
+  ```python
+  import tensorflow as tf
+  import tfp_reprior as tfr
+
+  kernel = tfr.mcmc.UnderdampedLangevin(lambda x: -0.5 * x**2, step_size=0.5, damping=0.2)
+  results = kernel.bootstrap_results(tf.zeros([4]))
+  state, results = kernel.one_step(tf.zeros([4]), results, seed=(1, 2))
+  results.momentum, results.grads_target_log_prob  # where the next step goes on from
+  ```
   """
 
   momentum: Any
@@ -57,7 +71,12 @@ class LangevinKernel(kernel_lib.Kernel):
       `num_integrator_steps` and `name`.
   """
 
-  def __init__(self, log_prob_fn, integrator, parameters):
+  def __init__(
+    self,
+    log_prob_fn: Callable[..., tf.Tensor],
+    integrator: integrators.Integrator,
+    parameters: dict[str, Any],
+  ) -> None:
     names = ('step_size', 'damping', 'num_integrator_steps')
     kernel_lib.check_settings(log_prob_fn, *(parameters[name] for name in names))
     super().__init__(parameters)
@@ -65,14 +84,14 @@ class LangevinKernel(kernel_lib.Kernel):
     self._integrator = integrator
 
   @property
-  def damping(self):
+  def damping(self) -> StepSize:
     return self._parameters['damping']
 
   @property
-  def num_integrator_steps(self):
+  def num_integrator_steps(self) -> int | tf.Tensor:
     return self._parameters['num_integrator_steps']
 
-  def bootstrap_results(self, init_state):
+  def bootstrap_results(self, init_state: State) -> LangevinResults:
     """Results from which the first step starts. No momentum is drawn yet: there is no seed."""
     with tf.name_scope(f'{self.name}.bootstrap_results'):
       parts = [tf.convert_to_tensor(p) for p in parts_lib.to_list(init_state)]
@@ -89,7 +108,9 @@ class LangevinKernel(kernel_lib.Kernel):
         is_accepted=tf.ones_like(log_prob, tf.bool),
       )
 
-  def one_step(self, current_state, previous_kernel_results, seed=None):
+  def one_step(
+    self, current_state: State, previous_kernel_results: LangevinResults, seed: Seed = None
+  ) -> tuple[State, LangevinResults]:
     """Takes one step; see `tfp.mcmc.TransitionKernel.one_step`."""
     with tf.name_scope(f'{self.name}.one_step'):
       results = previous_kernel_results

@@ -1,5 +1,10 @@
 """Langevin dynamics that solves the Gaussian prior exactly."""
 
+from collections.abc import Callable
+
+import tensorflow as tf
+
+from tfp_reprior.internal.types import StepSize
 from tfp_reprior.mcmc import integrators, langevin_kernel
 
 
@@ -9,18 +14,30 @@ class UncalibratedRotationLangevin(langevin_kernel.LangevinKernel):
   The stationary distribution has an error that vanishes with the step size, and with the
   likelihood: without one the dynamics is exact. Arguments and results are those of
   `RotationLangevin`.
+
+  #### Examples
+
+  ```python
+  import tensorflow as tf
+  import tfp_reprior as tfr
+
+  kernel = tfr.mcmc.UncalibratedRotationLangevin(lambda x: -tf.exp(x), step_size=0.2, damping=0.5)
+  state, results = tf.zeros([4]), kernel.bootstrap_results(tf.zeros([4]))
+  state, results = kernel.one_step(state, results, seed=(1, 2))
+  results.log_accept_ratio  # [4]: close to zero, if steps are short enough
+  ```
   """
 
   is_calibrated = False
 
   def __init__(
     self,
-    log_likelihood_fn,
-    step_size,
-    damping,
-    num_integrator_steps=1,
-    name='rotation_langevin',
-  ):
+    log_likelihood_fn: Callable[..., tf.Tensor],
+    step_size: StepSize,
+    damping: StepSize,
+    num_integrator_steps: int | tf.Tensor = 1,
+    name: str = 'rotation_langevin',
+  ) -> None:
     super().__init__(
       log_likelihood_fn,
       integrators.rotation,
@@ -34,7 +51,7 @@ class UncalibratedRotationLangevin(langevin_kernel.LangevinKernel):
     )
 
   @property
-  def log_likelihood_fn(self):
+  def log_likelihood_fn(self) -> Callable[..., tf.Tensor]:
     return self._parameters['log_likelihood_fn']
 
 

@@ -1,5 +1,10 @@
 """Underdamped Langevin dynamics by leapfrog."""
 
+from collections.abc import Callable
+
+import tensorflow as tf
+
+from tfp_reprior.internal.types import StepSize
 from tfp_reprior.mcmc import integrators, langevin_kernel
 
 
@@ -12,19 +17,30 @@ class UncalibratedUnderdampedLangevin(langevin_kernel.LangevinKernel):
 
   Arguments and results are those of `UnderdampedLangevin`. Do not wrap
   `tfp.mcmc.MetropolisHastings` around it: use `UnderdampedLangevin`.
+
+  #### Examples
+
+  ```python
+  import tensorflow as tf
+  import tfp_reprior as tfr
+
+  kernel = tfr.mcmc.UncalibratedUnderdampedLangevin(lambda x: -(x**4), step_size=0.05, damping=0.1)
+  state, results = kernel.one_step(tf.zeros([4]), kernel.bootstrap_results(tf.zeros([4])), seed=1)
+  tf.exp(tf.minimum(results.log_accept_ratio, 0.0))  # ==> close to 1, or steps are too long
+  ```
   """
 
   is_calibrated = False
 
   def __init__(
     self,
-    target_log_prob_fn,
-    step_size,
-    damping,
-    num_integrator_steps=1,
-    leaves_prior_out=False,
-    name='underdamped_langevin',
-  ):
+    target_log_prob_fn: Callable[..., tf.Tensor],
+    step_size: StepSize,
+    damping: StepSize,
+    num_integrator_steps: int | tf.Tensor = 1,
+    leaves_prior_out: bool = False,
+    name: str = 'underdamped_langevin',
+  ) -> None:
     super().__init__(
       target_log_prob_fn,
       integrators.leapfrog_with_prior if leaves_prior_out else integrators.leapfrog,
@@ -39,7 +55,7 @@ class UncalibratedUnderdampedLangevin(langevin_kernel.LangevinKernel):
     )
 
   @property
-  def target_log_prob_fn(self):
+  def target_log_prob_fn(self) -> Callable[..., tf.Tensor]:
     return self._parameters['target_log_prob_fn']
 
 

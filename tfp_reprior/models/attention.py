@@ -1,31 +1,33 @@
 """Attention network in NTK parametrisation."""
 
 import math
+from collections.abc import Sequence
 
 import keras
 
 from tfp_reprior.internal import checks
+from tfp_reprior.internal.types import Activation
 from tfp_reprior.layers import ntk_conv2d, ntk_dense, ntk_position, ntk_self_attention, scaled_sum
 from tfp_reprior.models import ends
 
 
 def attention(
-  input_shape,
-  num_outputs,
-  width,
-  depth=1,
-  num_heads=4,
-  patch_size=None,
-  activation='gelu',
-  query_std=1.0,
-  position_std=1.0,
-  weight_std=2**0.5,
-  bias_std=0.1,
-  readout_weight_std=1.0,
-  readout_bias_std=0.1,
-  dtype=None,
-  name='attention',
-):
+  input_shape: Sequence[int],
+  num_outputs: int,
+  width: int,
+  depth: int = 1,
+  num_heads: int = 4,
+  patch_size: int | None = None,
+  activation: Activation | None = 'gelu',
+  query_std: float = 1.0,
+  position_std: float = 1.0,
+  weight_std: float = 2**0.5,
+  bias_std: float = 0.1,
+  readout_weight_std: float = 1.0,
+  readout_bias_std: float = 0.1,
+  dtype: str | None = None,
+  name: str = 'attention',
+) -> keras.Model:
   """A network of self-attention over the patches of an image, or over a sequence.
 
   ```none

@@ -1,8 +1,11 @@
 """Convolutional network in NTK parametrisation."""
 
+from collections.abc import Sequence
+
 import keras
 
 from tfp_reprior.internal import checks
+from tfp_reprior.internal.types import Activation
 from tfp_reprior.layers import ntk_conv2d
 from tfp_reprior.models import ends
 
@@ -10,21 +13,21 @@ POOLINGS = ('flatten', 'average')
 
 
 def cnn(
-  input_shape,
-  num_outputs,
-  width,
-  depth=3,
-  kernel_size=3,
-  strides=1,
-  pooling='flatten',
-  activation='gelu',
-  weight_std=2**0.5,
-  bias_std=0.1,
-  readout_weight_std=1.0,
-  readout_bias_std=0.1,
-  dtype=None,
-  name='cnn',
-):
+  input_shape: Sequence[int],
+  num_outputs: int,
+  width: int,
+  depth: int = 3,
+  kernel_size: int | Sequence[int] = 3,
+  strides: int | Sequence[int] = 1,
+  pooling: str = 'flatten',
+  activation: Activation | None = 'gelu',
+  weight_std: float = 2**0.5,
+  bias_std: float = 0.1,
+  readout_weight_std: float = 1.0,
+  readout_bias_std: float = 0.1,
+  dtype: str | None = None,
+  name: str = 'cnn',
+) -> keras.Model:
   """A plain convolutional network.
 
   ```none

@@ -7,8 +7,10 @@ from typing import NamedTuple
 import keras
 import numpy as np
 import tensorflow as tf
+from numpy.typing import ArrayLike
 
 from tfp_reprior.internal import checks, random
+from tfp_reprior.internal.types import Parts, Seed
 from tfp_reprior.layers import data_space_dense, ntk_dense
 from tfp_reprior.models import graphs, readout_split
 
@@ -93,7 +95,9 @@ class DataSpaceSplit(readout_split.ReadoutSplit):
   family.
   """
 
-  def __init__(self, split, x, hidden_space='auto'):
+  def __init__(
+    self, split: readout_split.ReadoutSplit, x: tf.Tensor, hidden_space: str = 'auto'
+  ) -> None:
     checks.one_of('hidden_space', hidden_space, HIDDEN_SPACES)
     if split.chunk_size is not None:
       raise ValueError(
@@ -125,22 +129,22 @@ class DataSpaceSplit(readout_split.ReadoutSplit):
     self._pairs = _pair(split, self)
 
   @property
-  def network(self):
+  def network(self) -> readout_split.ReadoutSplit:
     """The split that this one was made from."""
     return self._network
 
   @property
-  def layer_spaces(self):
+  def layer_spaces(self) -> list[LayerSpace]:
     """List of a `LayerSpace` for each fully connected layer before the readout."""
     return self._layer_spaces
 
-  def embed(self, hidden_parts, x):
+  def embed(self, hidden_parts: Parts, x: ArrayLike) -> tf.Tensor:
     """The readout features psi `[*chains, n, d]` of the training inputs, which x must be."""
     self._check_training_inputs(x)
     psi = super().embed(hidden_parts, self._distinct)
     return psi if self._index is None else tf.gather(psi, self._index, axis=-2)
 
-  def embed_new(self, hidden_parts, x, seed=None):
+  def embed_new(self, hidden_parts: Parts, x: ArrayLike, seed: Seed = None) -> tf.Tensor:
     """The readout features of new inputs: a draw given what the layers do to the training inputs.
 
     Layer by layer, jointly over the rows of x:
@@ -192,7 +196,7 @@ class DataSpaceSplit(readout_split.ReadoutSplit):
     rows = tf.concat([self._distinct, x], axis=0)
     return self.to_features(self._evaluate(hidden_parts, rows, transform)[..., num_rows:, :])
 
-  def to_weights(self, parts, seed=None):
+  def to_weights(self, parts: Parts, seed: Seed = None) -> list[tf.Tensor]:
     """The parts of `network` for parts of this split, with fresh draws of what data don't see.
 
     Args:
@@ -204,7 +208,7 @@ class DataSpaceSplit(readout_split.ReadoutSplit):
     """
     hidden, readout = list(parts[: self.num_hidden]), list(parts[self.num_hidden :])
     xi = self._noise(hidden, lambda layer: [layer.fan_in, layer.units], seed)
-    found = {layer.name: [] for layer in self._data_layers}
+    found: dict[str, list[tf.Tensor]] = {layer.name: [] for layer in self._data_layers}
 
     def transform(layer, psi, u, pick):
       z, chol = layer.multiply(psi, u), _exact_chol(layer, tf.cast(psi, tf.float64))
@@ -226,11 +230,13 @@ class DataSpaceSplit(readout_split.ReadoutSplit):
         theta[i] = value
     return theta + readout
 
-  def from_weights(self, parts):
+  def from_weights(self, parts: Parts) -> list[tf.Tensor]:
     """The parts of this split that do what parts of `network` do: the inverse of `to_weights`."""
     count = self._network.num_hidden
     parts, readout = self._network.check_parts(parts)[:count], list(parts[count:])
-    theta, hidden, found = {}, [None] * self.num_hidden, {}
+    theta: dict[str, tf.Tensor] = {}
+    hidden = [None] * self.num_hidden
+    found: dict[str, list[tf.Tensor]] = {}
     chains = parts[0].shape[: parts[0].shape.rank - self._network.event_ndims[0]] if parts else []
     for own, others, layer in self._pairs:
       if layer is None:

@@ -1,24 +1,27 @@
 """Fully connected network in NTK parametrisation."""
 
+from collections.abc import Sequence
+
 import keras
 
+from tfp_reprior.internal.types import Activation
 from tfp_reprior.layers import ntk_dense
 from tfp_reprior.models import ends
 
 
 def fcn(
-  input_shape,
-  num_outputs,
-  width,
-  depth=3,
-  activation='gelu',
-  weight_std=2**0.5,
-  bias_std=0.1,
-  readout_weight_std=1.0,
-  readout_bias_std=0.1,
-  dtype=None,
-  name='fcn',
-):
+  input_shape: Sequence[int],
+  num_outputs: int,
+  width: int,
+  depth: int = 3,
+  activation: Activation | None = 'gelu',
+  weight_std: float = 2**0.5,
+  bias_std: float = 0.1,
+  readout_weight_std: float = 1.0,
+  readout_bias_std: float = 0.1,
+  dtype: str | None = None,
+  name: str = 'fcn',
+) -> keras.Model:
   """A fully connected network, by default the one of Hron et al. (2022).
 
   ```none

@@ -3,12 +3,16 @@
 import copy
 import math
 import numbers
+from collections.abc import Sequence
+from typing import Any
 
 import keras
 import tensorflow as tf
+from numpy.typing import ArrayLike
 
 from tfp_reprior.internal import checks, chunks, random
 from tfp_reprior.internal import parts as parts_lib
+from tfp_reprior.internal.types import Parts, Seed
 from tfp_reprior.layers import ntk_layer
 from tfp_reprior.models import graphs, stateless
 
@@ -71,8 +75,13 @@ class ReadoutSplit:
   """
 
   def __init__(
-    self, model, weight_std=2**0.5, bias_std=0.1, readout_weight_std=1.0, readout_bias_std=0.1
-  ):
+    self,
+    model: keras.Model,
+    weight_std: float = 2**0.5,
+    bias_std: float = 0.1,
+    readout_weight_std: float = 1.0,
+    readout_bias_std: float = 0.1,
+  ) -> None:
     model, embedding, readout = graphs.split(model)
     graphs.check_state(model, embedding, readout)
     self.model = model
@@ -118,24 +127,24 @@ class ReadoutSplit:
     ]
 
   @property
-  def event_ndims(self):
+  def event_ndims(self) -> list[int]:
     """List of the ranks of the parts, without chain dimensions."""
     return [len(shape) for shape in self.event_shapes]
 
   @property
-  def num_parameters(self):
+  def num_parameters(self) -> int:
     """The number of weights in all parts."""
     return sum(math.prod(shape) for shape in self.event_shapes)
 
-  def hidden_owners(self):
+  def hidden_owners(self) -> list[tuple[keras.layers.Layer, list[int]]]:
     """List of each layer with hidden parts, and the list of their indices."""
-    groups = {}
+    groups: dict[int, tuple[Any, list[int]]] = {}
     for i, variable in enumerate(self.model.trainable_variables[: len(self.embedding.variables)]):
       layer = self._owners[id(variable)]
       groups.setdefault(id(layer), (layer, []))[1].append(i)
     return list(groups.values())
 
-  def layer_scales(self, layer):
+  def layer_scales(self, layer: keras.layers.Layer) -> tuple[float, float]:
     """What multiplies the kernel part and the bias part of a dense layer; 0 without bias."""
     pairs = zip(self.model.trainable_variables, self._scales, strict=True)
     scales = {id(variable): scale for variable, scale in pairs}
@@ -145,7 +154,7 @@ class ReadoutSplit:
       return kernel, 0.0
     return kernel, scales[id(layer.bias)] * (layer.bias_std if is_ntk else 1.0)
 
-  def in_chunks(self, chunk_size):
+  def in_chunks(self, chunk_size: int | None) -> 'ReadoutSplit':
     """The same split with bounded memory, for networks with large activations.
 
     Inputs go through the network `chunk_size` at a time, and once more for a gradient, which keeps
@@ -164,7 +173,7 @@ class ReadoutSplit:
     split.chunk_size = chunk_size
     return split
 
-  def embed(self, hidden_parts, x):
+  def embed(self, hidden_parts: Parts, x: ArrayLike) -> tf.Tensor:
     """The readout features.
 
     Args:
@@ -178,7 +187,7 @@ class ReadoutSplit:
     values = multiply(self._scales[: self.num_hidden], hidden_parts)
     return self.to_features(chunks.apply(self.embedding, values, x, self.chunk_size))
 
-  def to_features(self, h):
+  def to_features(self, h: tf.Tensor) -> tf.Tensor:
     """The features psi `[*chains, n, d]` of what goes into the readout, h `[*chains, n, width]`."""
     psi = self._feature_scales[0] * h
     if self.has_bias:
@@ -186,7 +195,7 @@ class ReadoutSplit:
       psi = tf.concat([psi, column], axis=-1)
     return psi
 
-  def apply(self, parts, x):
+  def apply(self, parts: Parts, x: ArrayLike) -> tf.Tensor:
     """The outputs of the network.
 
     Args:
@@ -201,40 +210,42 @@ class ReadoutSplit:
     return tf.matmul(psi, parts_lib.stack_readout(parts[self.num_hidden :]))
 
   @property
-  def network(self):
+  def network(self) -> 'ReadoutSplit':
     """The split whose parts are the weights of the network: this one, unless it has others."""
     return self
 
   @property
-  def layer_spaces(self):
+  def layer_spaces(self) -> list[Any]:
     """List of where layers are, for splits that have them elsewhere than in weights; else empty."""
     return []
 
   @property
-  def names_in_data_space(self):
+  def names_in_data_space(self) -> list[str]:
     """List of the names of layers that are in data space."""
     return [s.name for s in self.layer_spaces if s.space == 'data']
 
-  def embed_new(self, hidden_parts, x, seed=None):
+  def embed_new(self, hidden_parts: Parts, x: ArrayLike, seed: Seed = None) -> tf.Tensor:
     """As `embed`, for inputs that a split may not have been made for; drawn with a seed then."""
     del seed  # weights say it all
     return self.embed(hidden_parts, x)
 
-  def apply_new(self, parts, x, seed=None):
+  def apply_new(self, parts: Parts, x: ArrayLike, seed: Seed = None) -> tf.Tensor:
     """The outputs of the network, by `embed_new`: `[*chains, n, k]`."""
     psi = self.embed_new(list(parts[: self.num_hidden]), x, seed)
     return tf.matmul(psi, parts_lib.stack_readout(parts[self.num_hidden :]))
 
-  def to_weights(self, parts, seed=None):
+  def to_weights(self, parts: Parts, seed: Seed = None) -> list[tf.Tensor]:
     """The parts of `network` for parts of this split; what these leave open is drawn."""
     del seed
     return list(parts)
 
-  def from_weights(self, parts):
+  def from_weights(self, parts: Parts) -> list[tf.Tensor]:
     """The parts of this split for parts of `network`."""
     return list(parts)
 
-  def sample_prior(self, sample_shape=(), seed=None):
+  def sample_prior(
+    self, sample_shape: int | Sequence[int] = (), seed: Seed = None
+  ) -> list[tf.Tensor]:
     """Draws parts from N(0, 1).
 
     Args:
@@ -244,10 +255,12 @@ class ReadoutSplit:
     Returns:
       List of tensors `[*sample_shape, *event_shape]`.
     """
-    chains = (sample_shape,) if isinstance(sample_shape, numbers.Integral) else tuple(sample_shape)
+    if isinstance(sample_shape, (int, numbers.Integral)):
+      sample_shape = (sample_shape,)
+    chains = tuple(sample_shape)
     return random.normal_parts([chains + s for s in self.event_shapes], self.dtype, seed)
 
-  def assign(self, parts):
+  def assign(self, parts: Parts) -> None:
     """Writes one draw (parts without chain dimensions) into the variables of the model."""
     parts = self.check_parts(parts)
     for variable, part, shape in zip(
@@ -262,12 +275,12 @@ class ReadoutSplit:
     for variable, value in zip(self.model.trainable_variables, values, strict=True):
       variable.assign(value)
 
-  def current_parts(self):
+  def current_parts(self) -> list[tf.Tensor]:
     """The parts that the variables of the model hold now: the inverse of `assign`."""
     values = [tf.convert_to_tensor(v.value) for v in self.model.trainable_variables]
     return multiply([1 / s for s in self._scales], values)
 
-  def check_parts(self, parts, hidden=False):
+  def check_parts(self, parts: Parts, hidden: bool = False) -> list[tf.Tensor]:
     """Refuses parts of the wrong number, type or shape; returns them as a list of tensors."""
     shapes = self.event_shapes[: self.num_hidden] if hidden else self.event_shapes
     name = 'hidden_parts' if hidden else 'parts'

@@ -2,10 +2,12 @@
 
 import functools
 import math
+from collections.abc import Sequence
 
 import keras
 
 from tfp_reprior.internal import checks
+from tfp_reprior.internal.types import Activation
 from tfp_reprior.layers import activations, ntk_conv2d, scaled_sum
 from tfp_reprior.models import ends
 
@@ -13,20 +15,20 @@ SKIP_WEIGHTINGS = ('progressive', 'uniform')
 
 
 def wide_resnet(
-  input_shape,
-  num_outputs,
-  width=128,
-  depth=20,
-  activation='gelu',
-  skip_offset=1.0,
-  skip_weighting='progressive',
-  weight_std=2.2**0.5,
-  bias_std=0.0,
-  readout_weight_std=1.0,
-  readout_bias_std=0.1,
-  dtype=None,
-  name='wide_resnet',
-):
+  input_shape: Sequence[int],
+  num_outputs: int,
+  width: int = 128,
+  depth: int = 20,
+  activation: Activation | None = 'gelu',
+  skip_offset: float = 1.0,
+  skip_weighting: str = 'progressive',
+  weight_std: float = 2.2**0.5,
+  bias_std: float = 0.0,
+  readout_weight_std: float = 1.0,
+  readout_bias_std: float = 0.1,
+  dtype: str | None = None,
+  name: str = 'wide_resnet',
+) -> keras.Model:
   """A Wide ResNet without normalisers, by default that of Hron et al. (2022).
 
   ```none

@@ -2,14 +2,17 @@
 
 import math
 import pathlib
+from collections.abc import Sequence
 
 import numpy as np
 
 from tfp_reprior.diagnostics import verdict
 from tfp_reprior.internal import files
+from tfp_reprior.internal.types import Path
 from tfp_reprior.plots import mixing, predictions
 from tfp_reprior.report import comparison, measures
 from tfp_reprior.report.numbers import figure, r_hat
+from tfp_reprior.sampling import result as result_lib
 from tfp_reprior.version import __version__
 
 _MAX_CHAINS = 12  # in a table
@@ -18,7 +21,9 @@ _CLASS_METRICS = ('accuracy', 'class negative log likelihood', 'expected calibra
 _HEADLINE_METRICS = (*_CLASS_METRICS, *measures.METRICS.values())
 
 
-def write_report(results, path, names=None):
+def write_report(
+  results: Sequence[result_lib.Result], path: Path, names: Sequence[str] | None = None
+) -> pathlib.Path:
   """Writes a page of HTML about one run or several: verdict, settings, mixing, predictions.
 
   The page needs no other file, no network and no script. To write it takes matplotlib and

@@ -64,5 +64,8 @@ class Draws:
       arrays = files.load_arrays(self._path(number))
     return [arrays[name] for name in sorted(arrays)]
 
+  def __repr__(self):
+    return f'Draws({len(self)} kept in {"memory" if self._folder is None else "files"})'
+
   def _path(self, number):
     return self._folder / f'draw-{number:010d}.npz'

@@ -6,6 +6,7 @@ import math
 import numpy as np
 import tensorflow as tf
 import tensorflow_probability as tfp
+from numpy.typing import ArrayLike
 
 _BLOCK_SIZE = 2**20  # numbers at a time, to bound memory
 # Of the integral for class probabilities: its points, how many standard deviations it reaches, and
@@ -32,11 +33,29 @@ class Prediction:
     noise_variance: Of an observation, a float, an array `[k]`, or, for unknown noise, an array
       `[s, 1, 1]`.
     moments: Pair of mean and variance of f, `[m, k]`, over more draws than there are components.
+
+  #### Examples
+
+  ```python
+  import numpy as np
+  import tfp_reprior as tfr
+
+  means = np.random.default_rng(0).normal(size=[50, 3, 1])  # of 50 draws, at three inputs
+  prediction = tfr.sampling.Prediction(means, 0.1 * np.ones_like(means), noise_variance=0.01)
+  prediction.mean, prediction.stddev  # [3, 1] each
+  prediction.quantile([0.05, 0.95])  # [2, 3, 1], an interval for new observations
+  ```
   """
 
   is_discrete = False  # an observation is a real number
 
-  def __init__(self, means, variances, noise_variance, moments=None):
+  def __init__(
+    self,
+    means: ArrayLike,
+    variances: ArrayLike,
+    noise_variance: float | np.ndarray,
+    moments: tuple[ArrayLike, ArrayLike] | None = None,
+  ) -> None:
     self.means = np.asarray(means, np.float64)
     self.variances = np.asarray(variances, np.float64)
     self.noise_variance = noise_variance
@@ -46,22 +65,22 @@ class Prediction:
     self.mean, self._variance = (np.asarray(a, np.float64) for a in moments)
 
   @property
-  def stddev(self):
+  def stddev(self) -> np.ndarray:
     """Standard deviation of an observation, with its noise: `[m, k]`."""
     return np.sqrt(self._variance + np.mean(self._noise_variances, axis=0))
 
   @property
-  def function_stddev(self):
+  def function_stddev(self) -> np.ndarray:
     """Standard deviation of f, without noise: `[m, k]`."""
     return np.sqrt(self._variance)
 
-  def cdf(self, y):
+  def cdf(self, y: ArrayLike) -> np.ndarray:
     """Probability that an observation is at most `y` `[..., m, k]`."""
     y = np.asarray(y, np.float64)
     total = sum(np.sum(_standard_cdf((y - m) / s), axis=0) for m, s in self._blocks(y))
     return total / len(self.means)
 
-  def log_prob(self, y):
+  def log_prob(self, y: ArrayLike) -> np.ndarray:
     """Log-density of observations `y` `[m, k]`, each by itself: `[m, k]`."""
     y = np.asarray(y, np.float64)
     total = np.full(y.shape, -np.inf)
@@ -70,7 +89,7 @@ class Prediction:
       total = np.logaddexp(total, tf.reduce_logsumexp(log_probs, axis=0))
     return total - math.log(len(self.means) * math.sqrt(2 * math.pi))
 
-  def quantile(self, q):
+  def quantile(self, q: ArrayLike) -> np.ndarray:
     """Quantiles of an observation.
 
     Args:
@@ -93,7 +112,7 @@ class Prediction:
     )
     return found.estimated_root.numpy()
 
-  def sample(self, num_samples, seed=0):
+  def sample(self, num_samples: int, seed: int = 0) -> np.ndarray:
     """Draws observations `[num_samples, m, k]`, those of a sample all from one component."""
     rng = np.random.default_rng(seed)
     chosen = rng.integers(len(self.means), size=num_samples)
@@ -101,7 +120,7 @@ class Prediction:
     return self.means[chosen] + scale * rng.standard_normal(scale.shape)
 
   @functools.cached_property
-  def class_probabilities(self):
+  def class_probabilities(self) -> np.ndarray:
     """Probability of each output to be the largest of f, `[m, k]`.
 
     Given a component the outputs are independent, so that
@@ -135,6 +154,10 @@ class Prediction:
       block = slice(first, first + size)
       scales = np.sqrt(self.variances[block] + self._noise_variances[block])
       yield self.means[block].reshape(shape), scales.reshape(shape)
+
+  def __repr__(self):
+    s, m, k = self.means.shape
+    return f'Prediction(num_components={s}, num_inputs={m}, num_outputs={k})'
 
 
 def _standard_cdf(z):

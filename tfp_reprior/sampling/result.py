@@ -6,16 +6,19 @@ import os
 import pathlib
 import textwrap
 import warnings
+from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
+from numpy.typing import ArrayLike
 
 from tfp_reprior import diagnostics, likelihoods
 from tfp_reprior.densities import collapsed_posterior
 from tfp_reprior.densities import posterior as posterior_lib
 from tfp_reprior.diagnostics import verdict as verdict_lib
 from tfp_reprior.internal import files
+from tfp_reprior.internal.types import Path
 from tfp_reprior.models import readout_split
 from tfp_reprior.sampling import class_prediction, moments
 from tfp_reprior.sampling import draws as draws_lib
@@ -50,23 +53,38 @@ class Result:
     theta_moments: Mean and variance of every part over all draws, by chain: a pair `mean`,
       `variance` of lists of parts `[c, *event_shape]`.
     x_test, y_test: Test data, or None.
+
+  #### Examples
+
+  ```python
+  import numpy as np
+  import tfp_reprior as tfr
+
+  x = np.linspace(-1, 1, 10, dtype=np.float32)[:, np.newaxis]
+  model = tfr.models.fcn((1,), 1, width=16, depth=1)
+  settings = dict(num_chains=2, num_results=20, num_burnin_steps=0, step_size=0.1)
+  result = tfr.sample_posterior(model, x, np.sin(3 * x), **settings, progress=False)
+  print(result.summary())
+  result.trace['log_likelihood'].shape  # ==> (20, 2)
+  result.predict(x).mean.shape  # ==> (10, 1)
+  ```
   """
 
   def __init__(
     self,
-    posterior,
-    settings,
-    trace,
-    warmup_trace,
-    seconds,
-    warmup,
-    is_complete,
-    draws,
-    theta_moments,
-    f_moments=None,
-    x_test=None,
-    y_test=None,
-  ):
+    posterior: posterior_lib.Posterior,
+    settings: dict[str, Any],
+    trace: dict[str, np.ndarray],
+    warmup_trace: dict[str, np.ndarray],
+    seconds: dict[str, float],
+    warmup: warmup_lib.Warmup | None,
+    is_complete: bool,
+    draws: draws_lib.Draws,
+    theta_moments: moments.MeanAndVariance,
+    f_moments: tuple[np.ndarray, np.ndarray] | None = None,
+    x_test: np.ndarray | None = None,
+    y_test: np.ndarray | None = None,
+  ) -> None:
     self.posterior = posterior
     self.settings = settings
     self.trace = trace
@@ -85,20 +103,22 @@ class Result:
     self._components_fn = tf.function(self._components, autograph=False)
 
   @property
-  def num_draws(self):
+  def num_draws(self) -> int:
     """Draws of each chain."""
     return len(self.trace['acceptance'])
 
   @property
-  def num_chains(self):
+  def num_chains(self) -> int:
     return self.settings['num_chains']
 
   @property
-  def num_steps(self):
+  def num_steps(self) -> int:
     """Steps of each chain, without burn-in."""
     return self.num_draws * self.settings['thinning']
 
-  def predict(self, x, batch_size=1024):
+  def predict(
+    self, x: ArrayLike, batch_size: int = 1024
+  ) -> prediction_lib.Prediction | class_prediction.ClassPrediction:
     """Predicts at new inputs, by the kept draws.
 
     With Gaussian noise the readout is integrated out: each draw of the hidden weights gives a
@@ -152,7 +172,7 @@ class Result:
     return self._collapsed.predict(parts[: split.num_hidden], x, seed)
 
   @property
-  def test_prediction(self):
+  def test_prediction(self) -> prediction_lib.Prediction | class_prediction.ClassPrediction | None:
     """What `predict` gives at the test inputs, or None without any.
 
     Its mean and standard deviations are over all draws, and so is all that follows from them; the
@@ -160,7 +180,11 @@ class Result:
     """
     return None if self.x_test is None else self._predict(self.x_test, f_moments=self._f_moments)
 
-  def evaluate(self, prediction=None, y=None):
+  def evaluate(
+    self,
+    prediction: prediction_lib.Prediction | class_prediction.ClassPrediction | None = None,
+    y: ArrayLike | None = None,
+  ) -> dict[str, float]:
     """Figures of merit; see `tfp_reprior.diagnostics.evaluate`. By default, of the test data."""
     if prediction is None:
       if self.x_test is None or self.y_test is None:
@@ -172,7 +196,7 @@ class Result:
     return diagnostics.evaluate(prediction, y)
 
   @functools.cached_property
-  def verdict(self):
+  def verdict(self) -> verdict_lib.Verdict:
     """Whether the draws can be trusted, a `tfp_reprior.diagnostics.Verdict`."""
     return diagnostics.judge(
       self.trace,
@@ -181,15 +205,15 @@ class Result:
       [] if self.warmup is None else self.warmup.doubts,
     )
 
-  def effective_sample_size(self, name='theta'):
+  def effective_sample_size(self, name: str = 'theta') -> np.ndarray:
     """Bulk effective sample size of each quantity, of all chains together: `[r]`, or a number."""
     return diagnostics.bulk_effective_sample_size(self.trace[name])
 
-  def r_hat(self, name='theta'):
+  def r_hat(self, name: str = 'theta') -> np.ndarray:
     """Rank-normalized split R-hat of each quantity: `[r]`, or a number."""
     return diagnostics.r_hat(self.trace[name])
 
-  def summary(self):
+  def summary(self) -> str:
     """A table of the run, the verdict on it, its mixing and its test figures, as text."""
     settings = self.settings
     step = f'step size {settings["step_size"]:.4g}'
@@ -224,7 +248,7 @@ class Result:
     low, high = np.quantile(values, [0.05, 0.95])
     return f'noise scale: mean {np.mean(values):.4g}, 90 % between {low:.4g} and {high:.4g}'
 
-  def weights(self, draw=-1):
+  def weights(self, draw: int = -1) -> list[np.ndarray]:
     """The weights of a kept draw: a list of parts `[c, *event_shape]` of `posterior.split.network`.
 
     If layers are in data space, what the training inputs do not see of them is drawn with the
@@ -233,18 +257,20 @@ class Result:
     number = self.draws.numbers[draw]
     return [np.asarray(p) for p in self.posterior.split.to_weights(self.draws[draw], [number, 0])]
 
-  def assign(self, draw=-1, chain=0):
+  def assign(self, draw: int = -1, chain: int = 0) -> keras.Model:
     """Sets the weights of the Keras model to a kept draw, and returns the model."""
     network = self.posterior.split.network
     network.assign([p[chain] for p in self.weights(draw)])
     return network.model
 
-  def to_arviz(self):
+  def to_arviz(self) -> Any:
     """The traces as `arviz.InferenceData`: projections, noise, and statistics of the sampler."""
     import arviz  # optional
 
     by_chain = {name: np.swapaxes(values, 0, 1) for name, values in self.trace.items()}
-    posterior = {name: by_chain[name] for name in ('theta', 'f') if name in by_chain}
+    posterior: dict[str, np.ndarray] = {
+      name: by_chain[name] for name in ('theta', 'f') if name in by_chain
+    }
     if 'noise_scale' in by_chain:
       posterior['noise_scale'] = by_chain['noise_scale'][..., 0]
     return arviz.from_dict(
@@ -260,7 +286,7 @@ class Result:
       attrs={'verdict': self.verdict.level, 'verdict_text': str(self.verdict)},
     )
 
-  def save(self, path):
+  def save(self, path: Path) -> None:
     """Writes everything to the folder `path`, for `tfp_reprior.load_result`."""
     folder = pathlib.Path(path)
     folder.mkdir(parents=True, exist_ok=True)
@@ -288,8 +314,14 @@ class Result:
     text = json.dumps(description, indent=1)
     files.write_atomically(folder / 'result.json', lambda f: f.write(text.encode()))
 
+  def __repr__(self):
+    return (
+      f'Result(model={self.posterior.split.model.name!r}, sampler={self.settings["sampler"]!r}, '
+      f'num_chains={self.num_chains}, num_draws={self.num_draws}, is_complete={self.is_complete})'
+    )
 
-def load_result(path, model=None):
+
+def load_result(path: Path, model: keras.Model | None = None) -> Result:
   """Loads what `Result.save` wrote, or a finished run from its `run_dir`.
 
   Args:
@@ -298,6 +330,19 @@ def load_result(path, model=None):
 
   Returns:
     A `Result`.
+
+  #### Examples
+
+  ```python
+  import numpy as np
+  import tfp_reprior as tfr
+
+  x = np.linspace(-1, 1, 10, dtype=np.float32)[:, np.newaxis]
+  model = tfr.models.fcn((1,), 1, width=16, depth=1)
+  settings = dict(num_chains=2, num_results=20, num_burnin_steps=0, step_size=0.1)
+  tfr.sample_posterior(model, x, np.sin(3 * x), **settings, run_dir='run', progress=False)
+  result = tfr.load_result('run')  # tomorrow, or in another process
+  ```
   """
   folder = pathlib.Path(path)
   if not (folder / 'result.npz').exists():

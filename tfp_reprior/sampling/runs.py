@@ -7,10 +7,16 @@ import warnings
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
+import keras
+import tensorflow as tf
+from numpy.typing import ArrayLike
+
 from tfp_reprior import compilation, diagnostics, likelihoods
 from tfp_reprior.densities import posterior as posterior_lib
 from tfp_reprior.internal import distribution
 from tfp_reprior.internal import workers as workers_lib
+from tfp_reprior.internal.types import NoiseScale, Path
+from tfp_reprior.models import readout_split
 from tfp_reprior.sampling import driver as driver_lib
 from tfp_reprior.sampling import result as result_lib
 from tfp_reprior.sampling import settings as settings_lib
@@ -21,14 +27,14 @@ _Returned = TypeVar('_Returned')
 
 
 def sample_posterior(
-  model: Any,
-  x: Any = None,
-  y: Any = None,
-  noise_scale: Any = None,
+  model: keras.Model | readout_split.ReadoutSplit | posterior_lib.Posterior,
+  x: ArrayLike | None = None,
+  y: ArrayLike | None = None,
+  noise_scale: NoiseScale | None = None,
   likelihood: likelihoods.Likelihood | None = None,
   *,
-  x_test: Any = None,
-  y_test: Any = None,
+  x_test: ArrayLike | None = None,
+  y_test: ArrayLike | None = None,
   num_chains: int = 4,
   num_results: int = 1000,
   num_warmup_steps: int | None = None,
@@ -44,11 +50,11 @@ def sample_posterior(
   num_kept_draws: int | None = None,
   over_dispersion: float = 1.0,
   seed: int = 0,
-  run_dir: Any = None,
+  run_dir: Path | None = None,
   resume: bool = True,
   checkpoint_seconds: float = 60.0,
   progress: bool = True,
-  strategy: Any = None,
+  strategy: tf.distribute.Strategy | None = None,
   chunk_size: int | None = None,
 ) -> result_lib.Result:
   """Samples the posterior of a network's weights, from data and a Keras model to predictions.
@@ -153,14 +159,15 @@ def _with_arguments_of(
       return fn(bound.arguments)
 
     returned = inspect.signature(fn).return_annotation
-    call.__signature__ = signature.replace(return_annotation=returned)
+    shown = signature.replace(return_annotation=returned)
+    call.__signature__ = shown  # type: ignore[attr-defined]
     return call
 
   return decorate
 
 
 @_with_arguments_of(sample_posterior)
-def warm_up(arguments) -> warmup_lib.Warmup:
+def warm_up(arguments: dict[str, Any]) -> warmup_lib.Warmup:
   """The warm-up of `sample_posterior`, and no more: what it finds, and where the chains end.
 
   All arguments are those of `sample_posterior`; called with the same ones and the same `run_dir`,

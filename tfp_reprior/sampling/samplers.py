@@ -4,8 +4,10 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable
+from typing import Any
 
 import tensorflow as tf
+import tensorflow_probability as tfp
 
 from tfp_reprior.densities import (
   collapsed_posterior,
@@ -13,6 +15,7 @@ from tfp_reprior.densities import (
   noise_coordinate,
   split_chains,
 )
+from tfp_reprior.densities import posterior as posterior_lib
 from tfp_reprior.internal import checks, distribution
 from tfp_reprior.mcmc import crank_nicolson, rotation_langevin, underdamped_langevin
 from tfp_reprior.models import data_space_split
@@ -70,26 +73,40 @@ class Sampler:
     strategy: A `tf.distribute.Strategy`, if the work is split over its devices.
     run_loop: Function of a function and its arguments, which calls it where a loop of steps has to
       be: on the cores of a TPU, and otherwise here.
+
+  #### Examples
+
+  ```python
+  import numpy as np
+  import tfp_reprior as tfr
+
+  x = np.linspace(-1, 1, 5, dtype=np.float32)[:, np.newaxis]
+  posterior = tfr.Posterior(tfr.models.fcn((1,), 1, width=16), x, np.sin(3 * x))
+  sampler = tfr.make_sampler(posterior, 'langevin')
+  phi = sampler.start_fn(4, seed=1)  # four chains, near the posterior
+  theta = sampler.theta_fn(phi)  # their weights
+  kernel = sampler.kernel_fn(step_size=0.1, damping=0.2)
+  ```
   """
 
   name: str
-  posterior: object
-  kernel_fn: Callable
-  start_fn: Callable
-  parts_fn: Callable
-  theta_fn: Callable
-  draw_fn: Callable
-  regularizer: object
+  posterior: posterior_lib.Posterior
+  kernel_fn: Callable[..., tfp.mcmc.TransitionKernel]
+  start_fn: Callable[..., list[tf.Tensor]]
+  parts_fn: Callable[..., list[tf.Tensor]]
+  theta_fn: Callable[..., list[tf.Tensor]]
+  draw_fn: Callable[..., tuple[list[tf.Tensor], Any]]
+  regularizer: float | str
   num_moving_parts: int
   hidden_space: str = 'weights'
   has_damping: bool = True
   is_calibrated: bool = True
   max_step_size: float = math.inf
-  strategy: object = None
-  run_loop: Callable = _run_here
+  strategy: tf.distribute.Strategy | None = None
+  run_loop: Callable[..., Any] = _run_here
 
   @property
-  def kind(self):
+  def kind(self) -> str:
     """What its acceptance is judged by: `'corrected'`, `'random walk'` or `'uncalibrated'`."""
     if not self.is_calibrated:
       return 'uncalibrated'
@@ -136,13 +153,13 @@ def _map_of(posterior, density, reprior, is_split):
 
 
 def make_sampler(
-  posterior,
-  sampler='auto',
-  over_dispersion=1.0,
-  regularizer=None,
-  strategy=None,
-  hidden_space=None,
-):
+  posterior: posterior_lib.Posterior,
+  sampler: str = 'auto',
+  over_dispersion: float = 1.0,
+  regularizer: float | str | None = None,
+  strategy: tf.distribute.Strategy | None = None,
+  hidden_space: str | None = None,
+) -> Sampler:
   """Makes a sampler for a posterior.
 
   All start from the same weights: the image of draws from N(0, I) under the repriorisation, which
@@ -176,6 +193,21 @@ def make_sampler(
 
   Returns:
     A `Sampler`.
+
+  #### Examples
+
+  ```python
+  import numpy as np
+  import tensorflow_probability as tfp
+  import tfp_reprior as tfr
+
+  x = np.linspace(-1, 1, 5, dtype=np.float32)[:, np.newaxis]
+  posterior = tfr.Posterior(tfr.models.fcn((1,), 1, width=16), x, np.sin(3 * x))
+  sampler = tfr.make_sampler(posterior, 'rotation')
+  kernel = sampler.kernel_fn(step_size=0.2, damping=0.3)
+  phi = tfp.mcmc.sample_chain(5, sampler.start_fn(4, seed=1), kernel=kernel, trace_fn=None, seed=2)
+  theta = sampler.theta_fn([part[-1] for part in phi])  # the weights of the last draw
+  ```
   """
   name = checks.one_of('sampler', sampler, NAMES)
   checks.positive('over_dispersion', over_dispersion)

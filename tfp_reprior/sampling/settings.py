@@ -12,7 +12,18 @@ _FEWEST_WARMUP_STEPS = 100
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-  """What `sample_posterior` is asked for; see there."""
+  """What `sample_posterior` is asked for; see there.
+
+  #### Examples
+
+  ```python
+  import tfp_reprior as tfr
+
+  settings = tfr.sampling.Settings(num_results=500, thinning=20)
+  settings.warmup_budget  # ==> 2700 gradients of each chain
+  settings.regularizer  # ==> 'noise'
+  ```
+  """
 
   num_chains: int = 4
   num_results: int = 1000
@@ -85,14 +96,14 @@ class Settings:
     self._set('num_warmup_steps', int(self.num_warmup_steps))
 
   @property
-  def warmup_budget(self):
+  def warmup_budget(self) -> int:
     """Gradients of each chain for warm-up; none if the step size is given."""
     if self.step_size is not None:
       return 0
     return self.num_warmup_steps or 700 + self.num_results * self.thinning // 5
 
   @property
-  def burnin_budget(self):
+  def burnin_budget(self) -> int:
     """Gradients of each chain between warm-up and the first draw."""
     if self.num_burnin_steps is not None:
       return self.num_burnin_steps

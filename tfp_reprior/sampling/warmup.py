@@ -1,8 +1,10 @@
 """What warm-up runs, and what it finds. `planner` decides what to run."""
 
 import math
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
+import numpy as np
 import tensorflow as tf
 import tensorflow_probability as tfp
 
@@ -25,11 +27,24 @@ _COMPLETE_REFRESHMENT = 0.95  # or more of it
 
 
 class WarmupError(RuntimeError):
-  """Raised if no settings were found with which every chain moves."""
+  """Raised if no settings were found with which every chain moves.
+
+  #### Examples
+
+  ```python
+  import tfp_reprior as tfr
+
+  def sample(model, x, y):
+    try:
+      return tfr.sample_posterior(model, x, y)
+    except tfr.sampling.WarmupError:  # once more, with a sampler that needs no gradient
+      return tfr.sample_posterior(model, x, y, sampler='crank_nicolson')
+  ```
+  """
 
 
 class Block(NamedTuple):
-  """A piece of warm-up, with one setting.
+  """A piece of warm-up, with one setting: a line of `Warmup.table`.
 
   Attributes:
     stage: What it was for.
@@ -51,14 +66,20 @@ class Block(NamedTuple):
   num_integrator_steps: int
   inverse_temperature: float
   num_transitions: int
-  acceptance: list
+  acceptance: list[float]
   log_likelihood: float
   ess_per_gradient: float = math.nan
   slowest: str = ''
 
+  def __repr__(self):
+    return (
+      f'Block({self.stage!r}, {_shown_settings(self)}, num_transitions={self.num_transitions}, '
+      f'acceptance={min(self.acceptance):.2f} to {max(self.acceptance):.2f})'
+    )
+
 
 class Warmup(NamedTuple):
-  """What warm-up found.
+  """What warm-up found; `tfp_reprior.warm_up` has an example.
 
   Attributes:
     step_size: Of the kernel.
@@ -75,18 +96,18 @@ class Warmup(NamedTuple):
   damping: float
   num_integrator_steps: int
   num_gradients: int
-  blocks: list
-  doubts: list
-  regularizer: object = None
-  state: object = None
+  blocks: list[Block]
+  doubts: list[verdict.Reason]
+  regularizer: float | str | None = None
+  state: list[np.ndarray] | None = None
 
   @property
-  def ess_per_gradient(self):
+  def ess_per_gradient(self) -> float:
     """Effective samples per gradient of the slowest quantity, as last measured; NaN if never."""
     sizes = [b.ess_per_gradient for b in self.blocks if not math.isnan(b.ess_per_gradient)]
     return sizes[-1] if sizes else math.nan
 
-  def table(self):
+  def table(self) -> str:
     """What was done, as text."""
     lines = [
       f'{"stage":12} {"step size":>9} {"damping":>8} {"steps":>6} {"transitions":>11} '
@@ -104,7 +125,7 @@ class Warmup(NamedTuple):
     lines += [f'{r.text} {r.advice}' for r in self.doubts]
     return '\n'.join(lines)
 
-  def to_dict(self):
+  def to_dict(self) -> dict[str, Any]:
     """For JSON, without the state."""
     return {
       **self._asdict(),
@@ -114,12 +135,23 @@ class Warmup(NamedTuple):
     }
 
   @classmethod
-  def from_dict(cls, values):
+  def from_dict(cls, values: Mapping[str, Any]) -> 'Warmup':
     """The inverse of `to_dict`."""
     blocks = [Block(**b) for b in values['blocks']]
     return cls(
       **{**values, 'blocks': blocks, 'doubts': [verdict.Reason(**r) for r in values['doubts']]}
     )
+
+  def __repr__(self):
+    return f'Warmup({_shown_settings(self)}, num_gradients={self.num_gradients})'
+
+
+def _shown_settings(found):
+  """The settings of a kernel as text, without a damping if it has none."""
+  damping = '' if math.isnan(found.damping) else f'damping={found.damping:.3g}, '
+  return (
+    f'step_size={found.step_size:.3g}, {damping}num_integrator_steps={found.num_integrator_steps}'
+  )
 
 
 def default_damping(step_size, num_integrator_steps, friction=1.0):

@@ -4,9 +4,12 @@ from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
+from numpy.typing import ArrayLike
 
 from tfp_reprior.densities import collapsed_posterior, composed_posterior
+from tfp_reprior.densities import posterior as posterior_lib
 from tfp_reprior.internal import checks
+from tfp_reprior.internal.types import Seed
 from tfp_reprior.theory import prior_draws
 
 
@@ -21,6 +24,19 @@ class KLEstimate(NamedTuple):
     effective_sample_size: Of the weights exp(-V) that estimate the normalizer: as many equal ones
       would vary as little.
     num_draws: Integer.
+
+  #### Examples
+
+  ```python
+  import numpy as np
+  import tfp_reprior as tfr
+
+  x = np.linspace(-1, 1, 5, dtype=np.float32)[:, np.newaxis]
+  posterior = tfr.Posterior(tfr.models.fcn((1,), 1, width=64), x, np.sin(3 * x), noise_scale=0.5)
+  estimate = tfr.theory.kl_to_prior(posterior, num_draws=50)
+  if estimate.effective_sample_size < 10:
+    print('Take more draws.')
+  ```
   """
 
   value: float
@@ -30,7 +46,12 @@ class KLEstimate(NamedTuple):
   num_draws: int
 
 
-def kl_to_prior(posterior, num_draws=1000, coordinates='phi', seed=0):
+def kl_to_prior(
+  posterior: posterior_lib.Posterior,
+  num_draws: int = 1000,
+  coordinates: str = 'phi',
+  seed: Seed = 0,
+) -> KLEstimate:
   """Estimates `KL(N(0, I) || posterior)`, in phi or in theta.
 
   With `-V(phi)` the log-likelihood with respect to N(0, I) (`CollapsedPosterior`; for likelihoods
@@ -110,7 +131,7 @@ def kl_to_prior(posterior, num_draws=1000, coordinates='phi', seed=0):
   return _jackknife(energies, log_weights)
 
 
-def kl_limit(kernel, y, noise_scale):
+def kl_limit(kernel: ArrayLike, y: ArrayLike, noise_scale: float) -> float:
   """The limit of `KL(N(0, I) || posterior)` in theta as the width grows, for Gaussian noise.
 
   ```none

@@ -3,10 +3,18 @@
 import tensorflow as tf
 import tensorflow_probability as tfp
 
+from tfp_reprior.densities import collapsed_posterior, composed_posterior
+from tfp_reprior.densities import posterior as posterior_lib
 from tfp_reprior.internal import parts as parts_lib
+from tfp_reprior.internal.types import Parts
 
 
-def gradient_distance(density, phi_parts):
+def gradient_distance(
+  density: collapsed_posterior.CollapsedPosterior
+  | composed_posterior.ComposedPosterior
+  | posterior_lib.Posterior,
+  phi_parts: Parts,
+) -> tf.Tensor:
   """`|grad log p(phi | D) - grad log N(phi; 0, I)|`, the Euclidean norm, for each chain.
 
   It is the norm of the gradient of `density.log_likelihood_fn`, and what a sampler that knows the

@@ -5,8 +5,10 @@ from typing import NamedTuple
 import keras
 import numpy as np
 import tensorflow as tf
+from numpy.typing import ArrayLike
 
 from tfp_reprior.internal import checks
+from tfp_reprior.internal.types import Parts, Seed
 from tfp_reprior.layers import ntk_dense
 from tfp_reprior.models import readout_split
 from tfp_reprior.theory import activation_kernels, prior_draws
@@ -18,13 +20,32 @@ class KernelEstimate(NamedTuple):
   Attributes:
     mean: `[n, m]`, float64.
     standard_error: Of each entry of the mean, `[n, m]`.
+
+  #### Examples
+
+  ```python
+  import numpy as np
+  import tfp_reprior as tfr
+
+  x = np.linspace(-1, 1, 4, dtype=np.float32)[:, np.newaxis]
+  model = tfr.models.fcn((1,), num_outputs=1, width=64)
+  estimate = tfr.theory.monte_carlo_kernel(model, x, num_draws=50)
+  exact = tfr.theory.nngp_kernel(model, x)
+  np.abs(estimate.mean - exact) / estimate.standard_error  # ==> of the order of one
+  ```
   """
 
   mean: np.ndarray
   standard_error: np.ndarray
 
+  def __repr__(self):
+    n, m = np.shape(self.mean)
+    return f'KernelEstimate(n={n}, m={m}, max_standard_error={np.max(self.standard_error):.3g})'
 
-def nngp_kernel(model, x1, x2=None):
+
+def nngp_kernel(
+  model: keras.Model | readout_split.ReadoutSplit, x1: ArrayLike, x2: ArrayLike | None = None
+) -> np.ndarray:
   """The kernel of a fully connected network of infinite width, in closed form.
 
   In the limit of wide hidden layers the outputs of a network with weights drawn from the prior are
@@ -87,7 +108,9 @@ def nngp_kernel(model, x1, x2=None):
   return c
 
 
-def empirical_kernel(split, hidden_parts, x1, x2=None):
+def empirical_kernel(
+  split: readout_split.ReadoutSplit, hidden_parts: Parts, x1: ArrayLike, x2: ArrayLike | None = None
+) -> tf.Tensor:
   """The kernel of one network, or of one for each chain: `psi(x1) @ psi(x2).T`.
 
   It is the covariance of an output over the weights of the readout, given those before.
@@ -117,7 +140,13 @@ def empirical_kernel(split, hidden_parts, x1, x2=None):
   return tf.matmul(psi1, psi2, transpose_b=True)
 
 
-def monte_carlo_kernel(model, x1, x2=None, num_draws=1000, seed=0):
+def monte_carlo_kernel(
+  model: keras.Model | readout_split.ReadoutSplit,
+  x1: ArrayLike,
+  x2: ArrayLike | None = None,
+  num_draws: int = 1000,
+  seed: Seed = 0,
+) -> KernelEstimate:
   """The mean of `empirical_kernel` over draws from the prior, for any model.
 
   This is the covariance of an output under the prior, of the network as wide as it is. From that
@@ -162,10 +191,16 @@ def monte_carlo_kernel(model, x1, x2=None, num_draws=1000, seed=0):
     squares += np.sum((batch - batch_mean) ** 2, axis=0)
     squares += difference**2 * count * len(batch) / total
     mean, count = mean + difference * len(batch) / total, total
-  return KernelEstimate(mean, np.sqrt(squares / (count * (count - 1))))
+  return KernelEstimate(np.asarray(mean), np.sqrt(squares / (count * (count - 1))))
 
 
-def nngp_posterior(train_kernel, cross_kernel, test_kernel, y, noise_scale):
+def nngp_posterior(
+  train_kernel: ArrayLike,
+  cross_kernel: ArrayLike,
+  test_kernel: ArrayLike,
+  y: ArrayLike,
+  noise_scale: float,
+) -> tuple[np.ndarray, np.ndarray]:
   """Mean and covariance of a Gaussian process given noisy values of it.
 
   ```none

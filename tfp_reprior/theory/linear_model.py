@@ -3,11 +3,12 @@
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tfp_reprior.internal import checks
 
 
-def stable_step_size(psi, noise_scale, regularizer=math.inf):
+def stable_step_size(psi: ArrayLike, noise_scale: float, regularizer: float = math.inf) -> float:
   """The largest stable step size of leapfrog for `y = psi @ theta + noise`, theta ~ N(0, I).
 
   In theta the posterior has the precision `I + psi.T @ psi / s2`, and in the coordinates of the
