@@ -160,16 +160,20 @@ class Posterior:
       hidden_space: `'data'`, `'auto'` or `'weights'`, as of `tfp_reprior.models.DataSpaceSplit`.
 
     Returns:
-      A `Posterior` over a `DataSpaceSplit`; this one, if no layer qualifies.
+      A `Posterior` over a `DataSpaceSplit`, or over weights, if no layer qualifies; this one, if it
+      is in weights already.
     """
-    split = self.split.inner if self.likelihood.event_shapes else self.split
-    if hidden_space == 'weights':
-      return self
-    split = data_space_split.DataSpaceSplit(split, self.x, hidden_space)
-    if all(s.space == 'weights' for s in split.layer_spaces):
+    shapes = self.likelihood.event_shapes
+    # From the weights, wherever layers are now.
+    network = self.split.network.inner if shapes else self.split.network
+    split = network
+    if hidden_space != 'weights':
+      split = data_space_split.DataSpaceSplit(network, self.x, hidden_space)
+      if all(s.space == 'weights' for s in split.layer_spaces):
+        split = network
+    if split is network and self.split.network is self.split:
       return self
     other = copy.copy(self)  # data, likelihood and what follows from them
-    shapes = self.likelihood.event_shapes
     other.split = extended_split.ExtendedSplit(split, shapes) if shapes else split
     return other
 
