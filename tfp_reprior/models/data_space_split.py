@@ -91,11 +91,7 @@ class DataSpaceSplit(readout_split.ReadoutSplit):
 
   def __init__(self, split, x, hidden_space='auto'):
     checks.one_of('hidden_space', hidden_space, HIDDEN_SPACES)
-    if split.chunk_size is not None:
-      raise ValueError(
-        'Data space needs all inputs at once: leave `chunk_size` out. Received: '
-        f'chunk_size={split.chunk_size}'
-      )
+    _check_no_chunks(split.chunk_size)
     self._x = x
     self._distinct, self._index = _distinct_rows(x)
     num_rows = self._distinct.shape[0]
@@ -129,6 +125,10 @@ class DataSpaceSplit(readout_split.ReadoutSplit):
   def layer_spaces(self):
     """List of a `LayerSpace` for each fully connected layer before the readout."""
     return self._layer_spaces
+
+  def in_chunks(self, chunk_size):
+    _check_no_chunks(chunk_size)
+    return self
 
   def embed(self, hidden_parts, x):
     """The readout features psi `[*chains, n, d]` of the training inputs, which x must be."""
@@ -366,6 +366,14 @@ class DataSpaceSplit(readout_split.ReadoutSplit):
   def __repr__(self):
     spaces = ', '.join(f'{s.name}: {s.space}' for s in self._layer_spaces)
     return f'DataSpaceSplit({self._network!r}, n={self._distinct.shape[0]}, {{{spaces}}})'
+
+
+def _check_no_chunks(chunk_size):
+  if chunk_size is not None:
+    raise ValueError(
+      'Data space needs all inputs at once: leave `chunk_size` out. Received: '
+      f'chunk_size={chunk_size}'
+    )
 
 
 @contextlib.contextmanager
