@@ -274,8 +274,8 @@ class DataSpaceSplit(readout_split.ReadoutSplit):
     if reasons or not found:
       return reasons
     seen = {name: [] for name in found}
-    hidden = self.sample_prior(seed=[0, 1])[: self.num_hidden]
-    for seed in ([0, 2], [0, 3]):
+    for seed in ([0, 1], [0, 2]):
+      hidden = self.sample_prior(seed=seed)[: self.num_hidden]
       theta = self._noise(hidden, lambda layer: [layer.fan_in, layer.units], seed)
 
       def transform(layer, psi, u, pick, theta=theta):
@@ -284,7 +284,6 @@ class DataSpaceSplit(readout_split.ReadoutSplit):
         return tf.matmul(psi, theta[layer.name])
 
       self._evaluate(hidden, self._distinct, transform)
-      hidden = [2.0 * h for h in hidden]  # other ones
     for name, layer in found.items():
       if len(seen[name]) != 2:
         return {name: 'it is called more than once'}
