@@ -92,8 +92,10 @@ class DataSpaceSplit(readout_split.ReadoutSplit):
   def __init__(self, split, x, hidden_space='auto'):
     checks.one_of('hidden_space', hidden_space, HIDDEN_SPACES)
     _check_no_chunks(split.chunk_size)
-    self._x = x
-    self._distinct, self._index = _distinct_rows(x)
+    self._x, self._rows = x, checks.static_value(x)
+    if self._rows is None:
+      raise ValueError(f'`x` must be known when the graph is made. Received: x={x}')
+    self._distinct, self._index = _distinct_rows(self._rows)
     num_rows = self._distinct.shape[0]
     self._layer_spaces = _choose(split, num_rows, hidden_space)
     while True:  # until all layers that are left can be in data space
@@ -304,7 +306,7 @@ class DataSpaceSplit(readout_split.ReadoutSplit):
     if x is self._x:
       return
     known = checks.static_value(x)
-    if known is None or known.shape != self._x.shape or not np.array_equal(known, self._x):
+    if known is None or not np.array_equal(known, self._rows):
       raise ValueError(
         'This split is for the training inputs that it was made with; new ones take `embed_new`. '
         f'Received: x of shape {tuple(x.shape)}'
@@ -389,12 +391,12 @@ def _transformed(layers, transform):
 
 def _distinct_rows(x):
   """The distinct rows of x, in the order of first appearance, and which of them each row is."""
-  rows = np.ascontiguousarray(x).reshape([x.shape[0], -1])
+  rows = np.ascontiguousarray(x).reshape([len(x), -1])
   _, first, inverse = np.unique(rows, axis=0, return_index=True, return_inverse=True)
-  if len(first) == len(rows):
-    return x, None
   order = np.argsort(first)
-  return tf.gather(x, first[order]), np.argsort(order)[inverse.ravel()]
+  index = None if len(first) == len(rows) else np.argsort(order)[inverse.ravel()]
+  with tf.init_scope():  # not in a graph, which other graphs cannot see
+    return tf.constant(x[first[order]]), index
 
 
 def _choose(split, num_rows, hidden_space):
