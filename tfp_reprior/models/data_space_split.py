@@ -200,7 +200,8 @@ class DataSpaceSplit(readout_split.ReadoutSplit):
     Returns:
       List of as many parts of `network`.
     """
-    hidden, readout = list(parts[: self.num_hidden]), list(parts[self.num_hidden :])
+    parts = self.check_parts(parts, hidden=len(parts) == self.num_hidden)
+    hidden, readout = parts[: self.num_hidden], parts[self.num_hidden :]
     xi = self._noise(hidden, lambda layer: [layer.fan_in, layer.units], seed)
     found = {layer.name: [] for layer in self._data_layers}
 
@@ -227,7 +228,8 @@ class DataSpaceSplit(readout_split.ReadoutSplit):
   def from_weights(self, parts):
     """The parts of this split that do what parts of `network` do: the inverse of `to_weights`."""
     count = self._network.num_hidden
-    parts, readout = self._network.check_parts(parts)[:count], list(parts[count:])
+    parts = self._network.check_parts(parts)
+    parts, readout = parts[:count], parts[count:]
     theta, hidden, found = {}, [None] * self.num_hidden, {}
     chains = parts[0].shape[: parts[0].shape.rank - self._network.event_ndims[0]] if parts else []
     for own, others, layer in self._pairs:
