@@ -41,6 +41,10 @@ class LayerSpace(NamedTuple):
   reason: str = ''
 
 
+class _NoCloneError(Exception):
+  """A layer that Keras cannot make again."""
+
+
 class DataSpaceSplit(readout_split.ReadoutSplit):
   """A `ReadoutSplit` in which fully connected layers have parts `[n, units]` for n given inputs.
 
@@ -92,24 +96,18 @@ class DataSpaceSplit(readout_split.ReadoutSplit):
   def __init__(self, split, x, hidden_space='auto'):
     checks.one_of('hidden_space', hidden_space, HIDDEN_SPACES)
     _check_no_chunks(split.chunk_size)
+    split = split.network  # wherever its layers are
     self._x, self._rows = x, checks.static_value(x)
     if self._rows is None:
       raise ValueError(f'`x` must be known when the graph is made. Received: x={x}')
     self._distinct, self._index = _distinct_rows(self._rows)
     num_rows = self._distinct.shape[0]
     self._layer_spaces = _choose(split, num_rows, hidden_space)
+    self._network = split
     while True:  # until all layers that are left can be in data space
       names = [s.name for s in self._layer_spaces if s.space == 'data']
       with tf.init_scope():  # a layer has variables, which graphs should not make
-        super().__init__(_clone(split, names, num_rows), **split.prior_stds)
-      self._network = split
-      self._data_layers = [
-        layer
-        for layer in graphs.layers(self.embedding.model)
-        if isinstance(layer, data_space_dense.DataSpaceDense)
-      ]
-      with tf.init_scope():
-        reasons = self._find_obstacles(names)
+        reasons = self._move(names, num_rows)
       if not reasons:
         break
       self._layer_spaces = [
@@ -260,6 +258,24 @@ class DataSpaceSplit(readout_split.ReadoutSplit):
         hidden[own[0]] = self._unflatten(found[layer.name], hidden[own[0]])
     return hidden + readout
 
+  def _move(self, names, num_rows):
+    """Moves layers to data space. Returns a dict of reasons why some must not, by name."""
+    self._data_layers = []
+    if not names:
+      vars(self).update(vars(self._network))
+      return {}
+    try:
+      super().__init__(_clone(self._network, names, num_rows), **self._network.prior_stds)
+    except _NoCloneError as e:
+      warnings.warn(f'All layers keep their weights: {e} ({e.__cause__}).', stacklevel=3)
+      return dict.fromkeys(names, str(e))
+    self._data_layers = [
+      layer
+      for layer in graphs.layers(self.embedding.model)
+      if isinstance(layer, data_space_dense.DataSpaceDense)
+    ]
+    return self._find_obstacles(names)
+
   def _find_obstacles(self, names):
     """Looks at the layers, with two draws of the weights.
 
@@ -297,7 +313,7 @@ class DataSpaceSplit(readout_split.ReadoutSplit):
           warnings.warn(
             f'Layer {name!r} keeps its weights: the kernel of its {len(values)} distinct inputs is '
             f'ill-conditioned, with eigenvalues from {values[0]:.2g} to {values[-1]:.2g}.',
-            stacklevel=3,
+            stacklevel=4,
           )
           return {name: 'the kernel of its inputs is ill-conditioned'}
       if np.array_equal(*seen[name]):
@@ -424,7 +440,10 @@ def _clone(split, names, num_rows):
 
   def clone(layer):
     if layer.name not in names:
-      return layer.__class__.from_config(layer.get_config())
+      try:
+        return layer.__class__.from_config(layer.get_config())
+      except (NotImplementedError, TypeError, ValueError) as e:
+        raise _NoCloneError(f'layer {layer.name!r} cannot be made from its configuration') from e
     return data_space_dense.DataSpaceDense(
       layer.units,
       num_rows,
