@@ -269,6 +269,8 @@ class DataSpaceSplit(readout_split.ReadoutSplit):
     except _NoCloneError as e:
       warnings.warn(f'All layers keep their weights: {e} ({e.__cause__}).', stacklevel=3)
       return dict.fromkeys(names, str(e))
+    # Random inputs could have a kernel that is ill-conditioned, and look as if chains were refused.
+    self.embedding.example = self._distinct
     self._data_layers = [
       layer
       for layer in graphs.layers(self.embedding.model)
