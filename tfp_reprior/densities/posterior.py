@@ -161,8 +161,10 @@ class Posterior:
 
     Returns:
       A `Posterior` over a `DataSpaceSplit`, or over weights, if no layer qualifies; this one, if it
-      is in weights already.
+      is there already.
     """
+    if hidden_space == self.split.hidden_space:
+      return self
     shapes = self.likelihood.event_shapes
     # From the weights, wherever layers are now.
     network = self.split.network.inner if shapes else self.split.network

@@ -103,7 +103,7 @@ class DataSpaceSplit(readout_split.ReadoutSplit):
     self._distinct, self._index = _distinct_rows(self._rows)
     num_rows = self._distinct.shape[0]
     self._layer_spaces = _choose(split, num_rows, hidden_space)
-    self._network = split
+    self._network, self.hidden_space = split, hidden_space
     while True:  # until all layers that are left can be in data space
       names = [s.name for s in self._layer_spaces if s.space == 'data']
       with tf.init_scope():  # a layer has variables, which graphs should not make

@@ -70,6 +70,8 @@ class ReadoutSplit:
   ```
   """
 
+  hidden_space = 'weights'  # where layers are asked to be; another one for `DataSpaceSplit`
+
   def __init__(
     self, model, weight_std=2**0.5, bias_std=0.1, readout_weight_std=1.0, readout_bias_std=0.1
   ):
