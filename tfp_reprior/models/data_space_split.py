@@ -422,13 +422,17 @@ def _distinct_rows(x):
 def _choose(split, num_rows, hidden_space):
   """The `LayerSpace` of every fully connected layer before the readout, by its size."""
   spaces = []
-  for layer in graphs.layers(split.embedding.model):
+  all_layers = list(graphs.layers(split.embedding.model))
+  names = [layer.name for layer in all_layers]
+  for layer in all_layers:
     if type(layer) not in (keras.layers.Dense, ntk_dense.NTKDense):
       continue
     fan_in = layer.kernel.shape[0] + (layer.bias is not None)
     reason = ''
     if hidden_space == 'weights':
       reason = 'asked for'
+    elif names.count(layer.name) > 1:  # in models inside of this one
+      reason = 'another layer has its name'
     elif num_rows >= fan_in:
       reason = 'it has no more weights a unit than there are distinct inputs'
     elif hidden_space == 'auto' and num_rows > _MOST_ROWS * fan_in:
