@@ -181,7 +181,7 @@ def test_eligible_layers_go_and_the_others_keep_their_weights(name):
   assert _spaces(split) == _expected_spaces(spaces)
   assert split.embedding.accepts_chains >= network.embedding.accepts_chains
   assert split.num_outputs == 2 and split.num_features == network.num_features
-  for chains in ((), (2,), (2, 3)):
+  for chains in ((), (2, 3)):
     _assert_same_as_weights(split, x, chains)
 
 
