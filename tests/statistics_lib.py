@@ -27,6 +27,8 @@ def detectable_cdf_error(num_draws):
 def mean_p_value(draws, expected):
   """z-test: the p-value of independent `draws` `[s, ...]` having mean `expected`, Bonferroni."""
   draws = np.asarray(draws, np.float64)
+  if not np.all(np.isfinite(draws)):
+    return 0.0
   error = draws.std(axis=0, ddof=1) / np.sqrt(len(draws))
   z = np.abs(draws.mean(axis=0) - expected) / error
   return min(1.0, np.size(z) * 2 * scipy.stats.norm.sf(np.max(z)))

@@ -134,6 +134,38 @@ def test_split_chains_have_the_density_of_one_device(strategy, shards, make_dens
   _assert_same_density(tfr.densities.SplitChains(density, strategy), density, phi, atol=1e-12)
 
 
+@pytest.mark.parametrize('likelihood', ['unknown noise', 'categorical'])
+def test_split_chains_in_data_space_have_the_density_of_one_device(strategy, shards, likelihood):
+  posterior = toys.tiny_posterior(n=4, inputs=6, width=9, depth=2)
+  y = posterior.y if likelihood == 'unknown noise' else [0, 1, 1, 0]
+  noise = tfr.likelihoods.Gaussian(tfp.distributions.LogNormal(np.float64(-1), 0.5))
+  kinds = {'unknown noise': noise, 'categorical': tfr.likelihoods.Categorical()}
+  posterior = tfr.Posterior(posterior.split, posterior.x, y, likelihood=kinds[likelihood])
+  space = posterior.in_space('data')
+  is_collapsed = likelihood == 'unknown noise'
+  density = tfr.CollapsedPosterior(space) if is_collapsed else tfr.ComposedPosterior(space)
+  phi = space.sample_prior(3, seed=1)
+  _assert_same_density(tfr.densities.SplitChains(density, strategy), density, phi, atol=1e-11)
+
+
+def test_split_chains_have_no_gradient_for_parts_that_do_not_matter(strategy):
+  # Kernels draw these anew, as on one device, in place of moving them.
+  posterior = toys.tiny_posterior(n=7)
+  density = tfr.densities.SplitChains(tfr.CollapsedPosterior(posterior), strategy)
+  parts = posterior.sample_prior(3, seed=1)
+  is_moved = []
+
+  @tf.function(autograph=False)
+  def gradients(*parts):
+    _, grads = tfp.math.value_and_gradient(density.log_likelihood_fn, parts)
+    is_moved[:] = [g is not None for g in grads]
+    return grads[0]
+
+  expected = tfp.math.value_and_gradient(tfr.CollapsedPosterior(posterior).log_likelihood_fn, parts)
+  np.testing.assert_allclose(gradients(*parts), expected[1][0], rtol=0, atol=1e-12)
+  assert is_moved == [True, True, False, False]
+
+
 def test_draws_are_those_of_one_device(strategy):
   posterior = toys.tiny_posterior(n=7)
   collapsed = tfr.CollapsedPosterior(posterior)
@@ -178,6 +210,22 @@ def test_a_run_is_that_of_one_device(strategy, changes):
   _assert_same_run(result, expected)
   x = sampling_runs.X_TEST
   np.testing.assert_allclose(result.predict(x).mean, expected.predict(x).mean, rtol=0, atol=1e-8)
+
+
+def test_a_run_in_data_space_is_that_of_one_device(strategy):
+  rng = np.random.default_rng(0)
+  data = dict(x=rng.normal(size=(5, 6)), x_test=rng.normal(size=(4, 6)), y=rng.normal(size=(5, 2)))
+
+  def run(**changes):
+    model = tfr.models.fcn((6,), 2, 12, depth=1, dtype='float64')
+    return sampling_runs.sample(model, hidden_space='data', **data, **changes)
+
+  result, expected = run(strategy=strategy), run()
+  assert [s.space for s in result.posterior.split.layer_spaces] == ['data']
+  _assert_same_run(result, expected)
+  np.testing.assert_allclose(
+    result.test_prediction.mean, expected.test_prediction.mean, rtol=0, atol=1e-8
+  )
 
 
 def test_a_run_goes_on_with_other_devices_and_says_so(strategy, tmp_path):

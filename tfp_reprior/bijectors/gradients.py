@@ -68,7 +68,7 @@ def explicit(value_and_gradients_fn, parts):
 
   Args:
     value_and_gradients_fn: Function of `parts`; returns a density `[*chains]` and the list of its
-      gradients, like `parts`.
+      gradients, like `parts`; None for parts that it does not depend on.
     parts: List of tensors `[*chains, *event_shape]`.
 
   Returns:
@@ -81,7 +81,9 @@ def explicit(value_and_gradients_fn, parts):
 
     def backward(upstream):
       return [
-        parts_lib.expand_chains(tf.cast(upstream, g.dtype), g) * once_differentiable(g)
+        None
+        if g is None
+        else parts_lib.expand_chains(tf.cast(upstream, g.dtype), g) * once_differentiable(g)
         for g in grads
       ]
 

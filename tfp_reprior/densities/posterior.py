@@ -179,18 +179,22 @@ class Posterior:
       hidden_space: `'data'`, `'auto'` or `'weights'`, as of `tfp_reprior.models.DataSpaceSplit`.
 
     Returns:
-      A `Posterior` over a `DataSpaceSplit`; this one, if no layer qualifies.
+      A `Posterior` over a `DataSpaceSplit`, or over weights, if no layer qualifies; this one, if it
+      is there already.
     """
-    if hidden_space == 'weights':
+    if hidden_space == self.split.hidden_space:
       return self
-    split = self.split
-    if isinstance(split, extended_split.ExtendedSplit):
-      split = split.inner
-    split = data_space_split.DataSpaceSplit(split, self.x, hidden_space)
-    if not split.names_in_data_space:
+    shapes = self.likelihood.event_shapes
+    # From the weights, wherever layers are now.
+    network = self.split.network.inner if shapes else self.split.network
+    split = network
+    if hidden_space != 'weights':
+      split = data_space_split.DataSpaceSplit(network, self.x, hidden_space)
+      if not split.names_in_data_space:
+        split = network
+    if split is network and self.split.network is self.split:
       return self
     other = copy.copy(self)  # data, likelihood and what follows from them
-    shapes = self.likelihood.event_shapes
     other.split = extended_split.ExtendedSplit(split, shapes) if shapes else split
     return other
 

@@ -2,7 +2,6 @@
 
 import functools
 
-import tensorflow as tf
 import tensorflow_probability as tfp
 
 from tfp_reprior.bijectors import gradients
@@ -75,14 +74,18 @@ class SplitChains:
         f'{[tuple(p.shape) for p in parts]}'
       )
 
+    is_moved = []  # whether the density depends on a part: replicas return tensors only
+
+    def evaluate(*some):
+      value, grads = tfp.math.value_and_gradient(log_prob_fn, list(some))
+      is_moved.clear()
+      is_moved.extend(g is not None for g in grads)
+      return [value, *(g for g in grads if g is not None)]
+
     def value_and_gradients(*parts):
-      value, *grads = distribution.map_rows(
-        self._strategy,
-        lambda *some: tf.nest.flatten(tfp.math.value_and_gradient(log_prob_fn, list(some))),
-        parts,
-        axis=0,
-      )
-      return value, grads
+      value, *grads = distribution.map_rows(self._strategy, evaluate, parts, axis=0)
+      grads = iter(grads)
+      return value, [next(grads) if is_one else None for is_one in is_moved]
 
     return gradients.explicit(value_and_gradients, list(parts))
 

@@ -47,6 +47,10 @@ class LayerSpace(NamedTuple):
   reason: str = ''
 
 
+class _NoCloneError(Exception):
+  """A layer that Keras cannot make again."""
+
+
 class DataSpaceSplit(readout_split.ReadoutSplit):
   """A `ReadoutSplit` in which fully connected layers have parts `[n, units]` for n given inputs.
 
@@ -99,27 +103,19 @@ class DataSpaceSplit(readout_split.ReadoutSplit):
     self, split: readout_split.ReadoutSplit, x: tf.Tensor, hidden_space: str = 'auto'
   ) -> None:
     checks.one_of('hidden_space', hidden_space, HIDDEN_SPACES)
-    if split.chunk_size is not None:
-      raise ValueError(
-        'Data space needs all inputs at once: leave `chunk_size` out. Received: '
-        f'chunk_size={split.chunk_size}'
-      )
-    self._x = x
-    self._distinct, self._index = _distinct_rows(x)
+    _check_no_chunks(split.chunk_size)
+    split = split.network  # wherever its layers are
+    self._x, self._rows = x, checks.static_value(x)
+    if self._rows is None:
+      raise ValueError(f'`x` must be known when the graph is made. Received: x={x}')
+    self._distinct, self._index = _distinct_rows(self._rows)
     num_rows = self._distinct.shape[0]
     self._layer_spaces = _choose(split, num_rows, hidden_space)
+    self._network, self.hidden_space = split, hidden_space
     while True:  # until all layers that are left can be in data space
       names = self.names_in_data_space
       with tf.init_scope():  # a layer has variables, which graphs should not make
-        super().__init__(_clone(split, names, num_rows), **split.prior_stds)
-      self._network = split
-      self._data_layers = [
-        layer
-        for layer in graphs.layers(self.embedding.model)
-        if isinstance(layer, data_space_dense.DataSpaceDense)
-      ]
-      with tf.init_scope():
-        reasons = self._find_obstacles(names)
+        reasons = self._move(names, num_rows)
       if not reasons:
         break
       self._layer_spaces = [
@@ -137,6 +133,10 @@ class DataSpaceSplit(readout_split.ReadoutSplit):
   def layer_spaces(self) -> list[LayerSpace]:
     """List of a `LayerSpace` for each fully connected layer before the readout."""
     return self._layer_spaces
+
+  def in_chunks(self, chunk_size: int | None) -> 'DataSpaceSplit':
+    _check_no_chunks(chunk_size)
+    return self
 
   def embed(self, hidden_parts: Parts, x: ArrayLike) -> tf.Tensor:
     """The readout features psi `[*chains, n, d]` of the training inputs, which x must be."""
@@ -206,7 +206,8 @@ class DataSpaceSplit(readout_split.ReadoutSplit):
     Returns:
       List of as many parts of `network`.
     """
-    hidden, readout = list(parts[: self.num_hidden]), list(parts[self.num_hidden :])
+    parts = self.check_parts(parts, hidden=len(parts) == self.num_hidden)
+    hidden, readout = parts[: self.num_hidden], parts[self.num_hidden :]
     xi = self._noise(hidden, lambda layer: [layer.fan_in, layer.units], seed)
     found: dict[str, list[tf.Tensor]] = {layer.name: [] for layer in self._data_layers}
 
@@ -233,7 +234,8 @@ class DataSpaceSplit(readout_split.ReadoutSplit):
   def from_weights(self, parts: Parts) -> list[tf.Tensor]:
     """The parts of this split that do what parts of `network` do: the inverse of `to_weights`."""
     count = self._network.num_hidden
-    parts, readout = self._network.check_parts(parts)[:count], list(parts[count:])
+    parts = self._network.check_parts(parts)
+    parts, readout = parts[:count], parts[count:]
     theta: dict[str, tf.Tensor] = {}
     hidden = [None] * self.num_hidden
     found: dict[str, list[tf.Tensor]] = {}
@@ -265,6 +267,26 @@ class DataSpaceSplit(readout_split.ReadoutSplit):
       if layer is not None:
         hidden[own[0]] = self._unflatten(found[layer.name], hidden[own[0]])
     return hidden + readout
+
+  def _move(self, names, num_rows):
+    """Moves layers to data space. Returns a dict of reasons why some must not, by name."""
+    self._data_layers = []
+    if not names:
+      vars(self).update(vars(self._network))
+      return {}
+    try:
+      super().__init__(_clone(self._network, names, num_rows), **self._network.prior_stds)
+    except _NoCloneError as e:
+      warnings.warn(f'All layers keep their weights: {e} ({e.__cause__}).', stacklevel=3)
+      return dict.fromkeys(names, str(e))
+    # Random inputs could have a kernel that is ill-conditioned, and look as if chains were refused.
+    self.embedding.example = self._distinct
+    self._data_layers = [
+      layer
+      for layer in graphs.layers(self.embedding.model)
+      if isinstance(layer, data_space_dense.DataSpaceDense)
+    ]
+    return self._find_obstacles(names)
 
   def _find_obstacles(self, names):
     """Looks at the layers, and at their inputs for two draws of the prior.
@@ -318,7 +340,7 @@ class DataSpaceSplit(readout_split.ReadoutSplit):
     if x is self._x:
       return
     known = checks.static_value(x)
-    if known is None or known.shape != self._x.shape or not np.array_equal(known, self._x):
+    if known is None or not np.array_equal(known, self._rows):
       raise ValueError(
         'This split is for the training inputs that it was made with; new ones take `embed_new`. '
         f'Received: x of shape {tuple(x.shape)}'
@@ -381,6 +403,14 @@ class DataSpaceSplit(readout_split.ReadoutSplit):
     return f'DataSpaceSplit({self._network!r}, n={self._distinct.shape[0]}, {{{spaces}}})'
 
 
+def _check_no_chunks(chunk_size):
+  if chunk_size is not None:
+    raise ValueError(
+      'Data space needs all inputs at once: leave `chunk_size` out. Received: '
+      f'chunk_size={chunk_size}'
+    )
+
+
 @contextlib.contextmanager
 def _transformed(layers, transform):
   """A context in which layers get z by another function."""
@@ -395,24 +425,28 @@ def _transformed(layers, transform):
 
 def _distinct_rows(x):
   """The distinct rows of x, in the order of first appearance, and which of them each row is."""
-  rows = np.ascontiguousarray(x).reshape([x.shape[0], -1])
+  rows = np.ascontiguousarray(x).reshape([len(x), -1])
   _, first, inverse = np.unique(rows, axis=0, return_index=True, return_inverse=True)
-  if len(first) == len(rows):
-    return x, None
   order = np.argsort(first)
-  return tf.gather(x, first[order]), np.argsort(order)[inverse.ravel()]
+  index = None if len(first) == len(rows) else np.argsort(order)[inverse.ravel()]
+  with tf.init_scope():  # not in a graph, which other graphs cannot see
+    return tf.constant(x[first[order]]), index
 
 
 def _choose(split, num_rows, hidden_space):
   """The `LayerSpace` of every fully connected layer before the readout, by its size."""
   spaces = []
-  for layer in graphs.layers(split.embedding.model):
+  all_layers = list(graphs.layers(split.embedding.model))
+  names = [layer.name for layer in all_layers]
+  for layer in all_layers:
     if type(layer) not in (keras.layers.Dense, ntk_dense.NTKDense):
       continue
     fan_in = layer.kernel.shape[0] + (layer.bias is not None)
     reason = ''
     if hidden_space == 'weights':
       reason = 'asked for'
+    elif names.count(layer.name) > 1:  # in models inside of this one
+      reason = 'another layer has its name'
     elif num_rows >= fan_in:
       reason = 'it has no more weights a unit than there are distinct inputs'
     elif hidden_space == 'auto' and num_rows > _MOST_ROWS * fan_in:
@@ -426,7 +460,10 @@ def _clone(split, names, num_rows):
 
   def clone(layer):
     if layer.name not in names:
-      return layer.__class__.from_config(layer.get_config())
+      try:
+        return layer.__class__.from_config(layer.get_config())
+      except (NotImplementedError, TypeError, ValueError) as e:
+        raise _NoCloneError(f'layer {layer.name!r} cannot be made from its configuration') from e
     return data_space_dense.DataSpaceDense(
       layer.units,
       num_rows,

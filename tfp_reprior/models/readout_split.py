@@ -74,6 +74,8 @@ class ReadoutSplit:
   ```
   """
 
+  hidden_space = 'weights'  # where layers are asked to be; another one for `DataSpaceSplit`
+
   def __init__(
     self,
     model: keras.Model,

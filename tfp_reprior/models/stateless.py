@@ -21,10 +21,14 @@ class StatelessModel:
 
   Args:
     model: A `keras.Model` without non-trainable variables.
+
+  Attributes:
+    example: Inputs to try with, for a model that does not take any; by default random ones.
   """
 
   def __init__(self, model):
     self.model = model
+    self.example = None
     self.variables = list(model.trainable_variables)
 
   def __call__(self, values, x):
@@ -74,15 +78,17 @@ class StatelessModel:
   def accepts_chains(self):
     """Whether the layers take weights with a leading chain dimension, and give the same."""
     # Different numbers, so that one is never taken for the other.
-    num_data = self.model.inputs[0].shape[0] or 3
+    num_data = 3 if self.example is None else self.example.shape[0]
     num_chains = 2 if num_data != 2 else 3
     with tf.init_scope():
       dtype = self.variables[0].dtype
       shapes = [(num_chains, *v.shape) for v in self.variables]
       values = random.normal_parts(shapes, dtype, seed=[0, 1])
-      x_shape = [num_data, *(2 if s is None else s for s in self.model.input_shape[1:])]
-      x = tf.random.stateless_uniform(x_shape, seed=[0, 2], dtype=tf.float32)
-      x = tf.cast(x, self.model.inputs[0].dtype)
+      x = self.example
+      if x is None:
+        x_shape = [num_data, *(2 if s is None else s for s in self.model.input_shape[1:])]
+        x = tf.random.stateless_uniform(x_shape, seed=[0, 2], dtype=tf.float32)
+        x = tf.cast(x, self.model.inputs[0].dtype)
       expected = np.stack([self.call_at_once([v[c] for v in values], x) for c in range(num_chains)])
       try:
         actual = np.asarray(self.call_at_once(values, x))

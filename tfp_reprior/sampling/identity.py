@@ -26,7 +26,7 @@ def facts(posterior):
   return {
     'model': posterior.split.model.name,
     'num_data': posterior.x.shape[0],
-    'num_parameters': posterior.split.num_parameters,
+    'num_parameters': posterior.split.network.num_parameters,
     'likelihood': repr(posterior.likelihood),
     **posterior.likelihood.settings,
     'versions': {
@@ -49,11 +49,13 @@ def describe(posterior, settings, sampler, x_test, keep_every):
   outputs = split.apply(split.sample_prior((), seed=0), x).numpy()
   return {
     **described,
+    # Where layers came to be: what was asked for may lead to the same, or to something else.
+    'hidden_space': [s.space for s in sampler.posterior.split.layer_spaces] or None,
     'num_replicas': 1 if sampler.strategy is None else sampler.strategy.num_replicas_in_sync,
     'keep_every': keep_every,
     'warmup_budget': settings.warmup_budget,
     'burnin_budget': settings.burnin_budget,
-    'shapes of the weights': [list(s) for s in posterior.split.event_shapes],
+    'shapes of the weights': [list(s) for s in network.event_shapes],
     'outputs of the model for the first inputs': [f'{v:.4g}' for v in outputs.ravel()[:8]],
     'x': _digest(posterior.x),
     'y': _digest(posterior.y),

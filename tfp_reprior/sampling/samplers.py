@@ -122,7 +122,11 @@ def _resolve_space(posterior, name, strategy, hidden_space):
   is_whole = is_known and posterior.split.chunk_size is None
   is_possible = is_whole and not name.endswith('standard')
   if hidden_space is None:
-    return 'auto' if name == 'auto' and is_possible and strategy is None else 'weights'
+    current = posterior.split.hidden_space
+    if not is_possible or current != 'weights':
+      return current if is_possible else 'weights'
+    # Layers have variables, which graphs cannot make.
+    return 'auto' if name == 'auto' and strategy is None and not tf.inside_function() else 'weights'
   checks.one_of('hidden_space', hidden_space, data_space_split.HIDDEN_SPACES)
   if hidden_space == 'data' and not is_possible:
     raise ValueError(
@@ -188,8 +192,9 @@ def make_sampler(
       only.
     hidden_space: Where fully connected hidden layers move: `'weights'`; `'data'`, what they do to
       the training inputs, for all with more weights a unit than there are of these; `'auto'`, the
-      latter for those with at least twice as many. By default `'auto'` for the sampler `'auto'` on
-      one device, and `'weights'` for others. See `tfp_reprior.models.DataSpaceSplit`.
+      latter for those with at least twice as many. By default where the posterior has them, if that
+      is not in weights; else `'auto'` for the sampler `'auto'` on one device and outside of graphs,
+      and `'weights'` for others. See `tfp_reprior.models.DataSpaceSplit`.
 
   Returns:
     A `Sampler`.
