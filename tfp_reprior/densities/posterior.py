@@ -186,7 +186,9 @@ class Posterior:
       return self
     shapes = self.likelihood.event_shapes
     # From the weights, wherever layers are now.
-    network = self.split.network.inner if shapes else self.split.network
+    network = self.split.network
+    if isinstance(network, extended_split.ExtendedSplit):
+      network = network.inner
     split = network
     if hidden_space != 'weights':
       split = data_space_split.DataSpaceSplit(network, self.x, hidden_space)
