@@ -26,7 +26,7 @@ _SMALLEST_EIGENVALUE = {tf.float32: 1e-5, tf.float64: 1e-11}
 
 
 class _IllConditionedError(Exception):
-  """Carries the name of a layer, and the eigenvalues of the kernel of its inputs."""
+  """Ends a pass of the network at a layer whose kernel is ill-conditioned."""
 
 
 class LayerSpace(NamedTuple):
@@ -307,21 +307,24 @@ class DataSpaceSplit(readout_split.ReadoutSplit):
       return reasons
     seen = {name: [] for name in found}
 
+    bad = []
+
     def transform(layer, psi, u, pick):
       del pick
       psi = psi.numpy().astype(np.float64)
       gram = psi @ psi.T
       values = np.linalg.eigvalsh(gram)
       if not values[0] > _SMALLEST_EIGENVALUE[self.dtype] * values[-1]:
-        raise _IllConditionedError(layer.name, values)
+        bad.append((layer.name, values))
+        raise _IllConditionedError  # without them: Keras would make a text of what it carries
       seen[layer.name].append((psi, np.linalg.cholesky(gram)))
       return tf.matmul(tf.constant(seen[layer.name][-1][1], u.dtype), u)
 
     try:
       for seed in ([0, 1], [0, 2]):
         self._evaluate(self.sample_prior(seed=seed)[: self.num_hidden], self._distinct, transform)
-    except _IllConditionedError as e:
-      name, values = e.args
+    except _IllConditionedError:
+      [(name, values)] = bad
       warnings.warn(
         f'Layer {name!r} keeps its weights: the kernel of its {len(values)} distinct inputs is '
         f'ill-conditioned, with eigenvalues from {values[0]:.2g} to {values[-1]:.2g}.',
