@@ -83,12 +83,13 @@ class DataSpaceSplit(readout_split.ReadoutSplit):
   import tensorflow as tf
   import tfp_reprior as tfr
 
-  x = tf.constant(np.linspace(-1, 1, 6, dtype=np.float32)[:, np.newaxis])
-  split = tfr.models.ReadoutSplit(tfr.models.fcn((1,), num_outputs=1, width=32))
+  rng = np.random.default_rng(1)
+  x = tf.constant(rng.normal(size=[6, 20]), tf.float32)
+  split = tfr.models.ReadoutSplit(tfr.models.fcn((20,), num_outputs=1, width=32))
   space = tfr.models.DataSpaceSplit(split, x)
   u = space.sample_prior(4, seed=1)  # four chains
   theta = space.to_weights(u, seed=2)  # parts of `split`: the weights
-  new = tf.constant([[0.25]])
+  new = tf.constant(rng.normal(size=[1, 20]), tf.float32)
   space.embed_new(u[: space.num_hidden], new, seed=3).shape  # ==> [4, 1, 33]
   ```
 
@@ -325,12 +326,11 @@ class DataSpaceSplit(readout_split.ReadoutSplit):
         self._evaluate(self.sample_prior(seed=seed)[: self.num_hidden], self._distinct, transform)
     except _IllConditionedError:
       [(name, values)] = bad
-      warnings.warn(
-        f'Layer {name!r} keeps its weights: the kernel of its {len(values)} distinct inputs is '
-        f'ill-conditioned, with eigenvalues from {values[0]:.2g} to {values[-1]:.2g}.',
-        stacklevel=4,
-      )
-      return {name: 'the kernel of its inputs is ill-conditioned'}
+      reason = f'the kernel of its {len(values)} distinct inputs is ill-conditioned, with '
+      reason += f'eigenvalues from {values[0]:.2g} to {values[-1]:.2g}'
+      if self.hidden_space == 'data':  # as was asked for
+        warnings.warn(f'Layer {name!r} keeps its weights: {reason}.', stacklevel=4)
+      return {name: reason}
     for name, layer in found.items():
       if len(seen[name]) != 2:
         return {name: 'it is called more than once'}
