@@ -29,6 +29,9 @@ from tfp_reprior.sampling import runner, warmup
 
 _MODELS = flags.DEFINE_list('models', ['known', 'unknown', 'categorical'], 'Which to check.')
 _SAMPLER = flags.DEFINE_string('sampler', 'auto', 'A name of `tfr.make_sampler`.')
+_HIDDEN_SPACE = flags.DEFINE_enum(
+  'hidden_space', 'weights', ['weights', 'data'], 'Where hidden layers move.'
+)
 _NUM_REPLICATIONS = flags.DEFINE_integer('num_replications', 500, 'Data sets for each model.', 10)
 _FULL = flags.DEFINE_bool('full', False, 'Runs of `tfr.sample_posterior`; some seconds each.')
 _NUM_CHAINS = flags.DEFINE_integer('num_chains', 21, 'Chains for each data set.', 2)
@@ -54,35 +57,47 @@ MODELS = {
   'unknown': (6, 2, 1.0, {'name': 'Gaussian', 'noise_scale': _PRIOR}),
   'categorical': (12, 3, 3.0, {'name': 'Categorical'}),
 }
+# Inputs of the networks; and, in data space, fewer data than a unit has weights in any layer.
+_NUM_INPUTS = {'weights': 2, 'data': 6}
+_MOST_DATA = {'weights': 12, 'data': 4}
 
 
 class Calibration:
   """Replications of one model, a key of `MODELS`; the other arguments are those of the flags."""
 
-  def __init__(self, model, sampler, seed, num_chains, num_draws, num_burnin_steps, thinning):
+  def __init__(
+    self, model, sampler, hidden_space, seed, num_chains, num_draws, num_burnin_steps, thinning
+  ):
     num_data, num_outputs, readout_std, likelihood = MODELS[model]
-    network = tfr.models.fcn((2,), num_outputs, width=6, depth=2, readout_weight_std=readout_std)
-    x = np.random.default_rng(seed).normal(size=(num_data + 2, 2)).astype(np.float32)
+    num_data, inputs = min(num_data, _MOST_DATA[hidden_space]), _NUM_INPUTS[hidden_space]
+    network = tfr.models.fcn((inputs,), num_outputs, 6, depth=2, readout_weight_std=readout_std)
+    x = np.random.default_rng(seed).normal(size=(num_data + 2, inputs)).astype(np.float32)
     self._x, self._x_test = x[:num_data], x[num_data:]
-    self._split = tfr.models.ReadoutSplit(network)
+    self._split = self._moving_split = tfr.models.ReadoutSplit(network)
+    if hidden_space == 'data':
+      self._moving_split = tfr.models.DataSpaceSplit(self._split, tf.constant(self._x), 'data')
+      if any(s.space != 'data' for s in self._moving_split.layer_spaces):
+        raise ValueError(f'All layers must be in data space. Received: {self._moving_split}')
     self._likelihood = tfr.likelihoods.from_dict(likelihood)
     self._has_labels = isinstance(self._likelihood, tfr.likelihoods.Categorical)
     shape = (num_data,) if self._has_labels else (num_data, num_outputs)
     self._prior = self._posterior(np.zeros(shape, np.int32 if self._has_labels else np.float32))
-    self._sampler, self._seed, self._shape = sampler, seed, (num_draws, num_chains)
+    self._sampler = {'sampler': sampler, 'hidden_space': hidden_space}
+    self._seed, self._shape = seed, (num_draws, num_chains)
     self._num_burnin_steps, self._thinning = num_burnin_steps, thinning
     self.names = ['projection, all weights', 'projection, hidden weights', 'f(x1)', 'f(x2)']
     self.names += ['log-likelihood', 'squared norm, first layer', 'squared norm, readout']
     self.names += ['noise scale'] * len(self._likelihood.event_shapes)
-    how = {'sampler': sampler, 'num_chains': 32, 'num_warmup_steps': 200, 'seed': seed}
+    how = {**self._sampler, 'num_chains': 32, 'num_warmup_steps': 200, 'seed': seed}
     found = tfr.warm_up(self._posterior(self.simulate(0)[1]), progress=False, **how)
     settings = ('step_size', 'damping', 'num_integrator_steps')
     self.chosen = {name: getattr(found, name) for name in settings}
     self.chosen['step_size'] *= _SHORTER
     self._graph = tf.function(self._replicate, autograph=False)
 
-  def _posterior(self, y):
-    return tfr.Posterior(self._split, self._x, y, likelihood=self._likelihood)
+  def _posterior(self, y, split=None):
+    split = self._split if split is None else split
+    return tfr.Posterior(split, self._x, y, likelihood=self._likelihood)
 
   def simulate(self, number, error=1.0):
     """Weights from the prior, and targets for them, with an error in the noise or the logits."""
@@ -111,14 +126,14 @@ class Calibration:
     """The true quantities `[q]`, those of the draws `[s, c, q]`, and their acceptance `[s, c]`."""
     theta, y = self.simulate(number, error)
     posterior = self._posterior(y)
-    sampler = tfr.make_sampler(posterior, self._sampler)
+    sampler = tfr.make_sampler(self._posterior(y, self._moving_split), **self._sampler)
     length = self.chosen['num_integrator_steps']
-    start_seed, seed = random.split_seed(tf.stack([self._seed + 1, number]), 2)
+    start_seed, seed, weights_seed = random.split_seed(tf.stack([self._seed + 1, number]), 3)
 
     def trace_fn(state, results):
       ratio = tf.exp(tf.minimum(runner.innermost(results).log_accept_ratio, 0.0))
       acceptance = tf.where(tf.math.is_nan(ratio), 0.0, ratio)  # NaN counts as rejected
-      return self.quantities(posterior, sampler.theta_fn(state)), acceptance
+      return state, acceptance
 
     chains = tfp.mcmc.sample_chain(
       self._shape[0],
@@ -129,20 +144,22 @@ class Calibration:
       trace_fn=trace_fn,
       seed=seed,
     )
-    return self.quantities(posterior, theta), *chains.trace
+    states, acceptance = chains.trace
+    draws = self.quantities(posterior, sampler.theta_fn(states, weights_seed))
+    return self.quantities(posterior, theta), draws, acceptance
 
   def _replicate_in_full(self, number, error):
     """As `_replicate`, by a run of its own."""
     theta, y = self.simulate(number, error)
     posterior = self._posterior(y)
     num_draws, num_chains = self._shape
-    how = {'sampler': self._sampler, 'seed': int(number), 'progress': False}
+    how = {**self._sampler, 'seed': int(number), 'progress': False}
     how |= {'num_chains': num_chains, 'num_results': num_draws, 'num_kept_draws': num_draws}
     how |= {'num_burnin_steps': self._num_burnin_steps, 'thinning': self._thinning}
     with warnings.catch_warnings():
       warnings.simplefilter('ignore', tfr.diagnostics.SamplingWarning)  # that draws are few
       result = tfr.sample_posterior(posterior, **how)
-    draws = [self.quantities(posterior, result.draws[i]) for i in range(num_draws)]
+    draws = [self.quantities(posterior, result.weights(i)) for i in range(num_draws)]
     return self.quantities(posterior, theta), tf.stack(draws), result.trace['acceptance']
 
   def run(self, num_replications, error=1.0, is_full=False, name=None):
@@ -175,7 +192,8 @@ def p_values(counts):
 def rows(record):
   """Yields a row for each quantity; keeps ranks and settings in `record`."""
   how = (_NUM_CHAINS.value, _NUM_DRAWS.value, _NUM_BURNIN.value, _THINNING.value)
-  calibrations = {m: Calibration(m, _SAMPLER.value, _SEED.value, *how) for m in _MODELS.value}
+  how = (_SAMPLER.value, _HIDDEN_SPACE.value, _SEED.value, *how)
+  calibrations = {m: Calibration(m, *how) for m in _MODELS.value}
   bound = FALSE_ALARM / sum(len(c.names) for c in calibrations.values())
   for model, calibration in calibrations.items():
     record[model] = {'quantities': calibration.names, 'kernel': calibration.chosen, 'bound': bound}

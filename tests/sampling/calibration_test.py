@@ -62,11 +62,13 @@ def test_the_band_holds_all_but_a_thousandth_of_uniform_curves(calibration):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize('hidden_space', ['weights', 'data'])
 @pytest.mark.parametrize('model', ['known', 'unknown', 'categorical'])
-def test_ranks_are_uniform_and_those_of_the_control_are_not(model, tmp_path):
+def test_ranks_are_uniform_and_those_of_the_control_are_not(model, hidden_space, tmp_path):
   # False-alarm rate 1e-3. In the control there is twice the noise, or logits are half as large:
   # logits that are too large hardly show in so few data sets.
-  arguments = [f'--models={model}', '--num_replications=150', '--error=0.5']
+  arguments = [f'--models={model}', f'--hidden_space={hidden_space}']
+  arguments += ['--num_replications=150', '--error=0.5']
   entry = _run(tmp_path / 'ranks.json', *arguments)[model]
   assert min(entry['sampler']['p-values']) > entry['bound']
   assert min(entry['control']['p-values']) < entry['bound']
