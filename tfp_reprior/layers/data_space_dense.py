@@ -1,5 +1,7 @@
 """A fully connected layer by what it does to given inputs."""
 
+import contextlib
+
 import tensorflow as tf
 
 from tfp_reprior.internal import checks, linalg
@@ -63,9 +65,27 @@ class DataSpaceDense(ntk_layer.NTKLayer):
       return tf.matmul(tf.constant(self.constant_chol, u.dtype), u)
     return linalg.root_matmul(psi, u)
 
+  def exact_chol(self, psi):
+    """The factor L of psi `[..., n, d]` in float64."""
+    if self.constant_chol is not None:
+      return tf.constant(self.constant_chol, tf.float64)
+    return tf.linalg.cholesky(tf.matmul(psi, psi, transpose_b=True))
+
   def call(self, inputs):
     # `.value`, because in a `keras.StatelessScope` it may have leading chain dimensions.
     return self.activation(self.transform(self, self.features(inputs), self.kernel.value))
 
   def compute_output_shape(self, input_shape):
     return (*input_shape[:-1], self.units)
+
+
+@contextlib.contextmanager
+def transformed(layers, transform):
+  """A context in which layers get z by another function."""
+  for layer in layers:
+    layer.transform = transform
+  try:
+    yield
+  finally:
+    for layer in layers:
+      layer.transform = DataSpaceDense.multiply

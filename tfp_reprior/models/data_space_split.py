@@ -1,54 +1,26 @@
 """A split whose hidden layers are given by what they do to the training inputs."""
 
-import contextlib
 import warnings
-from typing import NamedTuple
 
-import keras
 import numpy as np
 import tensorflow as tf
 from numpy.typing import ArrayLike
 
 from tfp_reprior.internal import checks, random
 from tfp_reprior.internal.types import Parts, Seed
-from tfp_reprior.layers import data_space_dense, ntk_dense
-from tfp_reprior.models import graphs, readout_split
+from tfp_reprior.layers import data_space_dense
+from tfp_reprior.models import data_space_layers, graphs, readout_split
 
-HIDDEN_SPACES = ('auto', 'weights', 'data')
-
-# The largest n / d that `'auto'` takes: beyond it kernels are ill-conditioned, and little is saved.
-_MOST_ROWS = 0.5
 # So many new inputs are drawn jointly, and this much of their variance is added to it.
 _MOST_NEW_ROWS = 128
 _SMALLEST_VARIANCE = 1e-12
+_LARGEST_COMPARED = 2**24  # weights of a network that is compared with its copy
 # The smallest eigenvalue of a kernel relative to its largest, by dtype.
 _SMALLEST_EIGENVALUE = {tf.float32: 1e-5, tf.float64: 1e-11}
 
 
 class _IllConditionedError(Exception):
   """Ends a pass of the network at a layer whose kernel is ill-conditioned."""
-
-
-class LayerSpace(NamedTuple):
-  """Where a fully connected layer is.
-
-  Attributes:
-    name: Of the layer.
-    space: `'data'` or `'weights'`.
-    num_rows: The number of distinct inputs.
-    fan_in: The number of weights of a unit, its bias counted.
-    reason: Why it keeps its weights; empty in data space.
-  """
-
-  name: str
-  space: str
-  num_rows: int
-  fan_in: int
-  reason: str = ''
-
-
-class _NoCloneError(Exception):
-  """A layer that Keras cannot make again."""
 
 
 class DataSpaceSplit(readout_split.ReadoutSplit):
@@ -103,15 +75,15 @@ class DataSpaceSplit(readout_split.ReadoutSplit):
   def __init__(
     self, split: readout_split.ReadoutSplit, x: tf.Tensor, hidden_space: str = 'auto'
   ) -> None:
-    checks.one_of('hidden_space', hidden_space, HIDDEN_SPACES)
+    checks.one_of('hidden_space', hidden_space, data_space_layers.HIDDEN_SPACES)
     _check_no_chunks(split.chunk_size)
     split = split.network  # wherever its layers are
     self._x, self._rows = x, checks.static_value(x)
     if self._rows is None:
       raise ValueError(f'`x` must be known when the graph is made. Received: x={x}')
-    self._distinct, self._index = _distinct_rows(self._rows)
+    self._distinct, self._index = data_space_layers.distinct_rows(self._rows)
     num_rows = self._distinct.shape[0]
-    self._layer_spaces = _choose(split, num_rows, hidden_space)
+    self._layer_spaces = data_space_layers.choose(split, num_rows, hidden_space)
     self._network, self.hidden_space = split, hidden_space
     while True:  # until all layers that are left can be in data space
       names = self.names_in_data_space
@@ -123,7 +95,7 @@ class DataSpaceSplit(readout_split.ReadoutSplit):
         s._replace(space='weights', reason=reasons[s.name]) if s.name in reasons else s
         for s in self._layer_spaces
       ]
-    self._pairs = _pair(split, self)
+    self._pairs = data_space_layers.pair(split, self)
 
   @property
   def network(self) -> readout_split.ReadoutSplit:
@@ -131,7 +103,7 @@ class DataSpaceSplit(readout_split.ReadoutSplit):
     return self._network
 
   @property
-  def layer_spaces(self) -> list[LayerSpace]:
+  def layer_spaces(self) -> list[data_space_layers.LayerSpace]:
     """List of a `LayerSpace` for each fully connected layer before the readout."""
     return self._layer_spaces
 
@@ -181,7 +153,7 @@ class DataSpaceSplit(readout_split.ReadoutSplit):
 
     def transform(layer, psi, u, pick):
       old, new = (tf.cast(p, tf.float64) for p in (psi[..., :num_rows, :], psi[..., num_rows:, :]))
-      chol = _exact_chol(layer, old)
+      chol = layer.exact_chol(old)
       a = tf.linalg.triangular_solve(chol, tf.matmul(old, new, transpose_b=True))  # [..., n, m]
       covariance = tf.matmul(new, new, transpose_b=True) - tf.matmul(a, a, transpose_a=True)
       # Inputs that were seen before have none: a multiple of the identity that is lost in the
@@ -213,7 +185,7 @@ class DataSpaceSplit(readout_split.ReadoutSplit):
     found: dict[str, list[tf.Tensor]] = {layer.name: [] for layer in self._data_layers}
 
     def transform(layer, psi, u, pick):
-      z, chol = layer.multiply(psi, u), _exact_chol(layer, tf.cast(psi, tf.float64))
+      z, chol = layer.multiply(psi, u), layer.exact_chol(tf.cast(psi, tf.float64))
       fresh = pick(xi[layer.name])
       residual = tf.cast(z - tf.matmul(psi, fresh), tf.float64)
       dual = tf.linalg.cholesky_solve(_like(chol, residual), residual)  # [..., n, units]
@@ -258,7 +230,7 @@ class DataSpaceSplit(readout_split.ReadoutSplit):
       del u
       z = tf.matmul(psi, pick(theta[layer.name]))
       exact_z = tf.cast(z, tf.float64)
-      chol = _exact_chol(layer, tf.cast(psi, tf.float64))
+      chol = layer.exact_chol(tf.cast(psi, tf.float64))
       u = tf.linalg.triangular_solve(_like(chol, exact_z), exact_z)
       found[layer.name].append(tf.cast(u, z.dtype))
       return z
@@ -276,8 +248,9 @@ class DataSpaceSplit(readout_split.ReadoutSplit):
       vars(self).update(vars(self._network))
       return {}
     try:
-      super().__init__(_clone(self._network, names, num_rows), **self._network.prior_stds)
-    except _NoCloneError as e:
+      model = data_space_layers.clone_model(self._network, names, num_rows)
+      super().__init__(model, **self._network.prior_stds)
+    except data_space_layers.NoCloneError as e:
       warnings.warn(f'All layers keep their weights: {e} ({e.__cause__}).', stacklevel=3)
       return dict.fromkeys(names, str(e))
     # Random inputs could have a kernel that is ill-conditioned, and look as if chains were refused.
@@ -307,7 +280,6 @@ class DataSpaceSplit(readout_split.ReadoutSplit):
     if reasons or not found:
       return reasons
     seen = {name: [] for name in found}
-
     bad = []
 
     def transform(layer, psi, u, pick):
@@ -337,7 +309,21 @@ class DataSpaceSplit(readout_split.ReadoutSplit):
       (first, chol), (second, _) = seen[name]
       if np.array_equal(first, second):
         layer.constant_chol = chol
-    return {}
+    return self._find_differences(names)
+
+  def _find_differences(self, names):
+    """Compares with the network at a draw of its weights: layers may not survive being copied."""
+    if self._network.num_parameters > _LARGEST_COMPARED:
+      return {}
+    theta = self._network.sample_prior(seed=[0, 3])
+    self._pairs = data_space_layers.pair(self._network, self)
+    expected = self._network.embed(theta[: self._network.num_hidden], self._x).numpy()
+    actual = self.embed(self.from_weights(theta)[: self.num_hidden], self._x).numpy()
+    if np.allclose(actual, expected, rtol=0, atol=1e-2 * np.max(np.abs(expected))):
+      return {}
+    reason = 'a copy of the model computes something else; is `get_config` of its layers complete?'
+    warnings.warn(f'All layers keep their weights: {reason}', stacklevel=5)
+    return dict.fromkeys(names, reason)
 
   def _check_training_inputs(self, x):
     if x is self._x:
@@ -363,7 +349,9 @@ class DataSpaceSplit(readout_split.ReadoutSplit):
     chain_ndims = values[0].shape.rank - ndims[0]
 
     def call(values, pick):
-      with _transformed(self._data_layers, lambda *arguments: transform(*arguments, pick)):
+      with data_space_dense.transformed(
+        self._data_layers, lambda *arguments: transform(*arguments, pick)
+      ):
         return self.embedding.call_at_once(values, x)
 
     if chain_ndims == 0:
@@ -412,99 +400,6 @@ def _check_no_chunks(chunk_size):
       'Data space needs all inputs at once: leave `chunk_size` out. Received: '
       f'chunk_size={chunk_size}'
     )
-
-
-@contextlib.contextmanager
-def _transformed(layers, transform):
-  """A context in which layers get z by another function."""
-  for layer in layers:
-    layer.transform = transform
-  try:
-    yield
-  finally:
-    for layer in layers:
-      layer.transform = data_space_dense.DataSpaceDense.multiply
-
-
-def _distinct_rows(x):
-  """The distinct rows of x, in the order of first appearance, and which of them each row is."""
-  rows = np.ascontiguousarray(x).reshape([len(x), -1])
-  _, first, inverse = np.unique(rows, axis=0, return_index=True, return_inverse=True)
-  order = np.argsort(first)
-  index = None if len(first) == len(rows) else np.argsort(order)[inverse.ravel()]
-  with tf.init_scope():  # not in a graph, which other graphs cannot see
-    return tf.constant(x[first[order]]), index
-
-
-def _choose(split, num_rows, hidden_space):
-  """The `LayerSpace` of every fully connected layer before the readout, by its size."""
-  spaces = []
-  all_layers = list(graphs.layers(split.embedding.model))
-  names = [layer.name for layer in all_layers]
-  for layer in all_layers:
-    if type(layer) not in (keras.layers.Dense, ntk_dense.NTKDense):
-      continue
-    fan_in = layer.kernel.shape[0] + (layer.bias is not None)
-    reason = ''
-    if hidden_space == 'weights':
-      reason = 'asked for'
-    elif names.count(layer.name) > 1:  # in models inside of this one
-      reason = 'another layer has its name'
-    elif num_rows >= fan_in:
-      reason = 'it has no more weights a unit than there are distinct inputs'
-    elif hidden_space == 'auto' and num_rows > _MOST_ROWS * fan_in:
-      reason = 'it has less than twice as many weights a unit as there are distinct inputs'
-    spaces.append(LayerSpace(layer.name, 'weights' if reason else 'data', num_rows, fan_in, reason))
-  return spaces
-
-
-def _clone(split, names, num_rows):
-  """The model with some of its layers in data space."""
-
-  def clone(layer):
-    if layer.name not in names:
-      try:
-        return layer.__class__.from_config(layer.get_config())
-      except (NotImplementedError, TypeError, ValueError) as e:
-        raise _NoCloneError(f'layer {layer.name!r} cannot be made from its configuration') from e
-    return data_space_dense.DataSpaceDense(
-      layer.units,
-      num_rows,
-      *split.layer_scales(layer),
-      activation=layer.activation,
-      dtype=layer.dtype_policy,
-      name=layer.name,
-    )
-
-  embedding, readout = split.embedding.model, split.readout
-  expected = embedding.inputs[0]
-  inputs = keras.Input(batch_shape=(num_rows, *expected.shape[1:]), dtype=expected.dtype)
-  h = keras.models.clone_model(
-    embedding, input_tensors=inputs, clone_function=clone, recursive=True
-  )
-  outputs = readout.__class__.from_config(readout.get_config())(h.outputs[0])
-  return keras.Model(h.inputs[0], outputs, name=split.model.name)
-
-
-def _pair(split, own):
-  """Which hidden parts of two splits belong together.
-
-  Returns:
-    List of the indices of parts of `own`, those of `split`, and the layer in data space, or None.
-  """
-  pairs = []
-  for mine, other in zip(own.hidden_owners(), split.hidden_owners(), strict=True):
-    (layer, indices), (_, others) = mine, other
-    is_in_data_space = isinstance(layer, data_space_dense.DataSpaceDense)
-    pairs.append((indices, others, layer if is_in_data_space else None))
-  return pairs
-
-
-def _exact_chol(layer, psi):
-  """The factor of the kernel of psi, in float64."""
-  if layer.constant_chol is not None:
-    return tf.constant(layer.constant_chol, tf.float64)
-  return tf.linalg.cholesky(tf.matmul(psi, psi, transpose_b=True))
 
 
 def _like(chol, values):

@@ -18,7 +18,7 @@ from tfp_reprior.densities import (
 from tfp_reprior.densities import posterior as posterior_lib
 from tfp_reprior.internal import checks, distribution
 from tfp_reprior.mcmc import crank_nicolson, rotation_langevin, underdamped_langevin
-from tfp_reprior.models import data_space_split
+from tfp_reprior.models import data_space_layers
 
 NAMES = (
   'auto',
@@ -127,7 +127,7 @@ def _resolve_space(posterior, name, strategy, hidden_space):
       return current if is_possible else 'weights'
     # Layers have variables, which graphs cannot make.
     return 'auto' if name == 'auto' and strategy is None and not tf.inside_function() else 'weights'
-  checks.one_of('hidden_space', hidden_space, data_space_split.HIDDEN_SPACES)
+  checks.one_of('hidden_space', hidden_space, data_space_layers.HIDDEN_SPACES)
   if hidden_space == 'data' and not is_possible:
     raise ValueError(
       'The standard parametrisation, and chunks of data, are for weights. Received: '

@@ -4,7 +4,7 @@ import dataclasses
 import math
 
 from tfp_reprior.internal import checks
-from tfp_reprior.models import data_space_split
+from tfp_reprior.models import data_space_layers
 from tfp_reprior.sampling import samplers
 
 _FEWEST_WARMUP_STEPS = 100
@@ -44,7 +44,7 @@ class Settings:
   def __post_init__(self):
     checks.one_of('sampler', self.sampler, samplers.NAMES)
     if self.hidden_space is not None:
-      checks.one_of('hidden_space', self.hidden_space, data_space_split.HIDDEN_SPACES)
+      checks.one_of('hidden_space', self.hidden_space, data_space_layers.HIDDEN_SPACES)
     for name in ('num_chains', 'num_results', 'thinning', 'num_projections'):
       self._set(name, checks.positive_integer(name, getattr(self, name)))
     for name in ('num_burnin_steps', 'num_kept_draws'):
