@@ -280,10 +280,42 @@ def test_nearly_equal_rows_keep_weights_and_a_warning_names_the_layer():
     split = tfr.models.DataSpaceSplit(network, tf.constant(x), 'data')
   [space] = split.layer_spaces
   assert space.space == 'weights'
-  assert space.reason == 'the kernel of its inputs is ill-conditioned'
+  assert re.match('the kernel of its 4 distinct inputs is ill-conditioned', space.reason)
   theta = split.sample_prior(2, seed=1)
   expected = network.embed(theta[:2], x)
   np.testing.assert_allclose(split.embed(theta[:2], tf.constant(x)), expected, atol=1e-12)
+
+
+def test_auto_leaves_ill_conditioned_layers_alone_without_a_word():
+  x = np.linspace(-1, 1, 9, dtype=np.float32)[:, np.newaxis]
+  posterior = tfr.Posterior(tfr.models.fcn((1,), 1, 64, dtype='float32'), x, x)
+  with warnings.catch_warnings():
+    warnings.simplefilter('error')
+    split = tfr.models.DataSpaceSplit(posterior.split, posterior.x)
+  assert [s.space for s in split.layer_spaces] == ['weights'] * 3
+  assert 'ill-conditioned' in split.layer_spaces[1].reason
+
+
+class _Forgetful(keras.layers.Layer):
+  """A layer whose configuration leaves an argument out."""
+
+  def __init__(self, factor=1.0, **kwargs):
+    super().__init__(**kwargs)
+    self.factor = factor
+
+  def call(self, inputs):
+    return self.factor * inputs
+
+  def get_config(self):
+    return {'name': self.name}
+
+
+def test_a_copy_that_computes_something_else_is_noticed():
+  layers = _hidden(name='a'), _Forgetful(3.0), _hidden(name='b'), NTKDense(2)
+  network = tfr.models.ReadoutSplit(toys.functional((6,), *layers))
+  with _one_warning('a copy of the model computes something else'):
+    split = tfr.models.DataSpaceSplit(network, tf.constant(X), 'data')
+  assert [s.space for s in split.layer_spaces] == ['weights', 'weights']
 
 
 def test_in_float32_rows_need_not_be_as_close():

@@ -109,3 +109,11 @@ def distinct_rows(x):
   index = None if len(first) == len(rows) else np.argsort(order)[inverse.ravel()]
   with tf.init_scope():  # not in a graph, which other graphs cannot see
     return tf.constant(x[first[order]]), index
+
+
+def check_no_chunks(chunk_size):
+  if chunk_size is not None:
+    raise ValueError(
+      'Data space needs all inputs at once: leave `chunk_size` out. Received: '
+      f'chunk_size={chunk_size}'
+    )

@@ -76,7 +76,7 @@ class DataSpaceSplit(readout_split.ReadoutSplit):
     self, split: readout_split.ReadoutSplit, x: tf.Tensor, hidden_space: str = 'auto'
   ) -> None:
     checks.one_of('hidden_space', hidden_space, data_space_layers.HIDDEN_SPACES)
-    _check_no_chunks(split.chunk_size)
+    data_space_layers.check_no_chunks(split.chunk_size)
     split = split.network  # wherever its layers are
     self._x, self._rows = x, checks.static_value(x)
     if self._rows is None:
@@ -108,7 +108,7 @@ class DataSpaceSplit(readout_split.ReadoutSplit):
     return self._layer_spaces
 
   def in_chunks(self, chunk_size: int | None) -> 'DataSpaceSplit':
-    _check_no_chunks(chunk_size)
+    data_space_layers.check_no_chunks(chunk_size)
     return self
 
   def embed(self, hidden_parts: Parts, x: ArrayLike) -> tf.Tensor:
@@ -392,14 +392,6 @@ class DataSpaceSplit(readout_split.ReadoutSplit):
   def __repr__(self):
     spaces = ', '.join(f'{s.name}: {s.space}' for s in self._layer_spaces)
     return f'DataSpaceSplit({self._network!r}, n={self._distinct.shape[0]}, {{{spaces}}})'
-
-
-def _check_no_chunks(chunk_size):
-  if chunk_size is not None:
-    raise ValueError(
-      'Data space needs all inputs at once: leave `chunk_size` out. Received: '
-      f'chunk_size={chunk_size}'
-    )
 
 
 def _like(chol, values):
