@@ -24,8 +24,10 @@ def _inner_kernels(target_log_prob_fn):
   }
 
 
-@pytest.mark.parametrize('name', _inner_kernels(lambda *_: 0.0))
-@pytest.mark.parametrize('chains', [(), (2, 3)])
+@pytest.mark.parametrize(
+  ('name', 'chains'),
+  [(name, (2, 3)) for name in _inner_kernels(lambda *_: 0.0)] + [('langevin', ()), ('nuts', ())],
+)
 def test_kernels_sample_through_the_bijector(name, chains):
   posterior = toys.tiny_posterior()
   reprior = posterior.reprior()
