@@ -1,5 +1,6 @@
 """Fixtures that several tests share."""
 
+import gc
 import os
 import signal
 
@@ -16,6 +17,10 @@ for _name in ('TF_NUM_INTEROP_THREADS', 'TF_NUM_INTRAOP_THREADS'):
 def pytest_configure():
   # A shell that starts the tests in the background has them ignore Ctrl-C, which some send.
   signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_finish():
+  gc.freeze()  # TensorFlow and Keras are never collected, so there is no use in looking at them
 
 
 def pytest_collection_modifyitems(items):

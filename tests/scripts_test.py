@@ -62,9 +62,9 @@ RUNS = {
     ['acceptance by chain', 'share of the run', '| 100% |'],
   ),
   'benchmark_warmup': (
-    '--problems=toy-4,wine-4 --samplers=auto --num_seeds=1 --num_results=8 --num_warmup_steps=100 '
+    '--problems=wine-4 --samplers=auto --num_seeds=1 --num_results=8 --num_warmup_steps=100 '
     '--json={json}',
-    ['lowest acceptance of a chain', '| toy-4 | auto | 1 |', '| wine-4 | auto | 1 |'],
+    ['lowest acceptance of a chain', '| wine-4 | auto | 1 |'],
   ),
   'benchmark_samplers': (
     '--widths=4 --nums_data=5 --num_test=3 --num_gradients=100 --num_warmup_steps=100 '
