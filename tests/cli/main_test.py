@@ -104,7 +104,7 @@ def test_wrong_usage_exits_with_2_and_says_why(capsys, arguments, message):
     (['sample', '--data=digits', '--run_dir={}/r', '--subset=last'], "Received: subset='last'"),
     (['presets', 'fcn'], 'Received: --preset=fcn'),
     (['sample', '--data=toy', '--run_dir={}/r', '--model={}/file.keras'], 'Keras cannot load'),
-    (['sample', '--data=toy', '--run_dir={}/r', '--sampler=gibbs'], "Received: name='gibbs'"),
+    (['sample', '--data=toy', '--run_dir={}/r', '--sampler=gibbs'], "Received: sampler='gibbs'"),
     (['sample', '--data=toy', '--run_dir={}/r', '--num_warmup_steps=99'], 'must be 100 or more'),
     (
       ['sample', '--data=toy', '--run_dir={}/r', '--num_warmup_steps=200', '--step_size=0.1'],
