@@ -2,6 +2,7 @@
 
 import functools
 
+import tensorflow as tf
 import tensorflow_probability as tfp
 
 from tfp_reprior.bijectors import gradients

@@ -55,7 +55,7 @@ def describe(posterior, settings, sampler, x_test, keep_every):
     'keep_every': keep_every,
     'warmup_budget': settings.warmup_budget,
     'burnin_budget': settings.burnin_budget,
-    'shapes of the weights': [list(s) for s in network.event_shapes],
+    'shapes of the weights': [list(s) for s in posterior.split.network.event_shapes],
     'outputs of the model for the first inputs': [f'{v:.4g}' for v in outputs.ravel()[:8]],
     'x': _digest(posterior.x),
     'y': _digest(posterior.y),
