@@ -21,4 +21,5 @@ echo '== Types (mypy)'
 python -m mypy
 
 echo '== Tests (pytest)'
-python -m pytest -n 2 "$@"
+# Neighbours share models and graphs, which `worksteal` leaves in one process.
+python -m pytest -n 2 --dist=worksteal --durations=10 "$@"

@@ -1,5 +1,6 @@
 """Fixtures that several tests share."""
 
+import gc
 import os
 import signal
 
@@ -7,10 +8,26 @@ import pytest
 
 import tfp_reprior as tfr
 
+# Tests are small and run side by side: more threads of TensorFlow would only wait. Processes with
+# several devices need them, and have the environment `script_modules.several_threads()`.
+for _name in ('TF_NUM_INTEROP_THREADS', 'TF_NUM_INTRAOP_THREADS'):
+  os.environ.setdefault(_name, '1')
+
 
 def pytest_configure():
   # A shell that starts the tests in the background has them ignore Ctrl-C, which some send.
   signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_finish():
+  gc.freeze()  # TensorFlow and Keras are never collected, so there is no use in looking at them
+
+
+def pytest_collection_modifyitems(items):
+  # Runs of tests are short. Not among the filters of pyproject.toml, which would import the
+  # package, and TensorFlow, in the process that only hands out the tests.
+  for item in items:
+    item.add_marker(pytest.mark.filterwarnings('ignore::tfp_reprior.diagnostics.SamplingWarning'))
 
 
 def pytest_sessionfinish(session, exitstatus):

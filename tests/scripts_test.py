@@ -1,4 +1,4 @@
-"""Each script, at toy size, in a process of its own."""
+"""Each script, at toy size."""
 
 import json
 import subprocess
@@ -62,9 +62,9 @@ RUNS = {
     ['acceptance by chain', 'share of the run', '| 100% |'],
   ),
   'benchmark_warmup': (
-    '--problems=toy-4,wine-4 --samplers=auto --num_seeds=1 --num_results=8 --num_warmup_steps=100 '
+    '--problems=wine-4 --samplers=auto --num_seeds=1 --num_results=8 --num_warmup_steps=100 '
     '--json={json}',
-    ['lowest acceptance of a chain', '| toy-4 | auto | 1 |', '| wine-4 | auto | 1 |'],
+    ['lowest acceptance of a chain', '| wine-4 | auto | 1 |'],
   ),
   'benchmark_samplers': (
     '--widths=4 --nums_data=5 --num_test=3 --num_gradients=100 --num_warmup_steps=100 '
@@ -74,10 +74,30 @@ RUNS = {
 }
 
 
-def _run(name, arguments, tmp_path):
-  arguments = arguments.format(json=tmp_path / 'figures.json').split()
-  command = [sys.executable, str(SCRIPTS / f'{name}.py'), *arguments]
-  return subprocess.run(command, capture_output=True, text=True, timeout=600)
+# They have to choose devices or threads before TensorFlow is used.
+ALONE = ('benchmark_distributed', 'calibration')
+
+
+def _arguments(arguments, tmp_path):
+  return arguments.format(json=tmp_path / 'figures.json').split()
+
+
+def _start(name, arguments, tmp_path):
+  """The script in a process of its own."""
+  command = [sys.executable, str(SCRIPTS / f'{name}.py'), *_arguments(arguments, tmp_path)]
+  env = script_modules.several_threads()
+  return subprocess.run(command, capture_output=True, text=True, timeout=600, env=env)
+
+
+@pytest.fixture
+def run(capsys, tmp_path):
+  """Runs a script in this process, for TensorFlow takes seconds to start; returns its output."""
+
+  def run(name, arguments):
+    script_modules.run(name, _arguments(arguments, tmp_path))
+    return capsys.readouterr().out
+
+  return run
 
 
 def test_every_script_is_run():
@@ -85,37 +105,44 @@ def test_every_script_is_run():
 
 
 @pytest.mark.parametrize('name', RUNS)
-def test_script_runs_at_toy_size(name, tmp_path):
+def test_every_script_is_a_program(name):
+  source = (SCRIPTS / f'{name}.py').read_text()
+  assert source.endswith("\n\nif __name__ == '__main__':\n  app.run(main)\n")
+
+
+@pytest.mark.parametrize('name', RUNS)
+def test_script_runs_at_toy_size(name, run, tmp_path):
   arguments, expected = RUNS[name]
-  result = _run(name, arguments, tmp_path)
-  assert result.returncode == 0, result.stderr
+  if name in ALONE:
+    result = _start(name, arguments, tmp_path)
+    assert result.returncode == 0, result.stderr
+    output = result.stdout
+  else:
+    output = run(name, arguments)
   for text in expected:
-    assert text in result.stdout
+    assert text in output
   if '--json=' in arguments:
     assert json.loads((tmp_path / 'figures.json').read_text())
 
 
-def test_samplers_of_several_runs_are_drawn(tmp_path):
+def test_samplers_of_several_runs_are_drawn(run, tmp_path):
   row = {'width': 4, 'sampler': 'rotation', 'theta ESS / 1k gradients': 3.0}
   for num_data in (5, 6):
     rows = [{'n': num_data, **row, 'f ESS / 1k gradients': 7.0}]
     (tmp_path / f'{num_data}.json').write_text(json.dumps(rows))
   paths = f'{tmp_path}/5.json,{tmp_path}/6.json'
   arguments = f'--samplers= --also={paths} --figure={tmp_path}/samplers.png --json={{json}}'
-  result = _run('benchmark_samplers', arguments, tmp_path)
-  assert result.returncode == 0, result.stderr
+  run('benchmark_samplers', arguments)
   assert [row['n'] for row in json.loads((tmp_path / 'figures.json').read_text())] == [5, 6]
   assert (tmp_path / 'samplers.png').read_bytes().startswith(b'\x89PNG')
 
 
-def test_samplers_are_compared_with_labels_too(tmp_path):
+def test_samplers_are_compared_with_labels_too(run):
   arguments = (
     '--likelihood=categorical --widths=4 --nums_data=5 --num_test=3 --num_gradients=100 '
     '--num_warmup_steps=100 --samplers=rotation:inf'
   )
-  result = _run('benchmark_samplers', arguments, tmp_path)
-  assert result.returncode == 0, result.stderr
-  assert '| 4 | 5 | 1 | rotation:inf |' in result.stdout
+  assert '| 4 | 5 | 1 | rotation:inf |' in run('benchmark_samplers', arguments)
 
 
 def test_the_demo_tells_no_gain_off_chains_that_failed():
@@ -136,5 +163,5 @@ def test_the_demo_tells_no_gain_off_chains_that_failed():
 
 
 def test_unknown_arguments_are_refused(tmp_path):
-  result = _run('demo', 'quickly', tmp_path)
+  result = _start('demo', 'quickly', tmp_path)
   assert result.returncode != 0 and "Unknown arguments: ['quickly']" in result.stderr

@@ -2,6 +2,7 @@
 
 import keras
 import numpy as np
+import tensorflow as tf
 
 import tfp_reprior as tfr
 
@@ -19,6 +20,19 @@ def tiny_posterior(n=5, inputs=3, width=4, outputs=2, depth=1, bias=True, noise_
   )
   x, y = rng.normal(size=(n, inputs)), rng.normal(size=(n, outputs))
   return tfr.Posterior(model, x, y, noise_scale)
+
+
+def jacobian(function, vector):
+  """The dense Jacobian `[p, p]` of a function of chains `[c, p]`, by one gradient.
+
+  Row i is the gradient of output i in chain i of p equal ones, which other tests show to be
+  independent. Much faster than `tf.GradientTape.jacobian`.
+  """
+  rows = tf.tile(vector[tf.newaxis], [len(vector), 1])
+  with tf.GradientTape() as tape:
+    tape.watch(rows)
+    trace = tf.linalg.trace(function(rows))
+  return tape.gradient(trace, rows).numpy()
 
 
 def functional(input_shape, *layers):

@@ -27,5 +27,7 @@ def test_gradients_are_those_of_both_densities(likelihood, other):
 def test_a_step_is_one_of_all_chains():
   posterior = contestants.make_posterior(4, 3)
   state, results = contestants.gradients_and_step(posterior, num_chains=2)['rotation: step']()
-  assert [p.shape for p in state] == [p.shape for p in posterior.sample_prior(2, seed=1)]
+  # The first layer has 3072 inputs and three data: it is sampled in data space.
+  assert state[0].shape == [2, 3, 4]
+  assert [p.shape for p in state] == [p.shape for p in tfr.make_sampler(posterior).start_fn(2, 1)]
   assert np.all(np.isfinite(results.log_accept_ratio)) and results.log_accept_ratio.shape == [2]

@@ -104,7 +104,7 @@ def test_wrong_usage_exits_with_2_and_says_why(capsys, arguments, message):
     (['sample', '--data=digits', '--run_dir={}/r', '--subset=last'], "Received: subset='last'"),
     (['presets', 'fcn'], 'Received: --preset=fcn'),
     (['sample', '--data=toy', '--run_dir={}/r', '--model={}/file.keras'], 'Keras cannot load'),
-    (['sample', '--data=toy', '--run_dir={}/r', '--sampler=gibbs'], "Received: name='gibbs'"),
+    (['sample', '--data=toy', '--run_dir={}/r', '--sampler=gibbs'], "Received: sampler='gibbs'"),
     (['sample', '--data=toy', '--run_dir={}/r', '--num_warmup_steps=99'], 'must be 100 or more'),
     (
       ['sample', '--data=toy', '--run_dir={}/r', '--num_warmup_steps=200', '--step_size=0.1'],
@@ -159,7 +159,9 @@ def test_what_was_held_back_is_shown_after_a_failure():
 
 
 def test_sampling_writes_the_verdict_alone_to_stderr_if_quiet(tmp_path):
-  sizes = '--width=8 --num_results=4 --thinning=1 --num_chains=2 --num_test=10 --step_size=0.02'
+  sizes = (
+    '--width=8 --depth=1 --num_results=4 --thinning=1 --num_chains=2 --num_test=10 --step_size=0.02'
+  )
   result = _run(
     'sample', '--data=toy', *sizes.split(), f'--run_dir={tmp_path}', '--no-report', '--quiet'
   )

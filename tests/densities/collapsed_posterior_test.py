@@ -64,19 +64,13 @@ def test_log_likelihood_is_minus_v_of_the_docstring():
 
 
 @pytest.mark.parametrize(
-  'chunk_size,jit_compile',
+  ('chunk_size', 'chains', 'jit_compile'),
   [
-    (1, False),
-    (3, False),
-    (4, False),
-    (11, False),
-    (12, False),
-    (50, False),
-    (4, True),
-    (11, True),
+    *((size, chains, False) for size in (1, 3, 4, 11, 12, 50) for chains in ((), (2,))),
+    (4, (), True),
+    (11, (2,), True),
   ],
 )
-@pytest.mark.parametrize('chains', [(), (2,)])
 def test_chunks_equal_the_whole(chunk_size, chains, jit_compile):
   posterior = toys.tiny_posterior(n=12)
   hidden = posterior.sample_prior(chains, seed=1)[:2]

@@ -21,8 +21,10 @@ def _dense_kernel(split, parts, x):
   return sum(r @ r.T for r in rows)
 
 
-@pytest.mark.parametrize('method', METHODS)
-@pytest.mark.parametrize(('chains', 'chunk_size'), [((), None), ((2,), 2), ((2, 1), None)])
+@pytest.mark.parametrize(
+  ('method', 'chains', 'chunk_size'),
+  [('structured', (), None), ('structured', (2,), None), *((m, (2, 1), 2) for m in METHODS)],
+)
 def test_all_methods_give_the_kernel_of_the_dense_jacobian(method, chains, chunk_size):
   posterior = toys.tiny_posterior(n=5, depth=2)
   parts = posterior.sample_prior(chains, seed=1)

@@ -10,6 +10,7 @@ import types
 import numpy as np
 import pytest
 import sampling_runs
+import script_modules
 import tensorflow as tf
 import tensorflow_probability as tfp
 import toys
@@ -74,6 +75,7 @@ def test_two_devices_in_a_process_of_their_own():
     capture_output=True,
     text=True,
     timeout=600,
+    env=script_modules.several_threads(),
   )
   assert result.returncode == 0, result.stdout + result.stderr
 

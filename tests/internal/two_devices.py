@@ -48,8 +48,7 @@ def _assert_same_density(density, expected_density, parts, atol):
     np.testing.assert_allclose(a, e, rtol=0, atol=atol)
 
 
-@pytest.mark.parametrize('chunk_size', [None, 2])
-@pytest.mark.parametrize('chains', [(), (3,)])
+@pytest.mark.parametrize(('chunk_size', 'chains'), [(None, (3,)), (2, ())])
 def test_split_data_give_the_density_of_one_device(strategy, shards, chunk_size, chains):
   posterior = toys.tiny_posterior(n=7, depth=2)
   density = tfr.CollapsedPosterior(posterior, chunk_size, strategy=strategy)
@@ -103,16 +102,23 @@ def _posterior_of(likelihood):
   return tfr.Posterior(posterior.split, posterior.x, targets, likelihood=kinds[likelihood])
 
 
-@pytest.mark.parametrize('likelihood', ['gaussian', 'unknown noise', 'categorical', 'bernoulli'])
-@pytest.mark.parametrize('chains', [(), (3,)])
+@pytest.mark.parametrize(
+  ('likelihood', 'chains'),
+  [
+    ('gaussian', ()),
+    ('gaussian', (3,)),
+    ('unknown noise', (3,)),
+    ('categorical', (3,)),
+    ('bernoulli', (3,)),
+  ],
+)
 def test_split_data_of_weights_give_the_density_of_one_device(strategy, shards, likelihood, chains):
   posterior = _posterior_of(likelihood)
   parts = posterior.sample_prior(chains, seed=1)
   _assert_same_density(tfr.densities.SplitData(posterior, strategy), posterior, parts, atol=1e-12)
 
 
-@pytest.mark.parametrize('num_inputs', [1, 5])
-@pytest.mark.parametrize('chains', [(), (2,)])
+@pytest.mark.parametrize(('num_inputs', 'chains'), [(1, (2,)), (5, ())])
 def test_predictions_are_those_of_one_device(strategy, shards, num_inputs, chains):
   posterior = toys.tiny_posterior(n=7)
   hidden = posterior.sample_prior(chains, seed=1)[: posterior.split.num_hidden]
@@ -124,9 +130,14 @@ def test_predictions_are_those_of_one_device(strategy, shards, num_inputs, chain
 
 
 @pytest.mark.parametrize(
-  'make_density', [tfr.CollapsedPosterior, tfr.ComposedPosterior, lambda posterior: posterior]
+  ('make_density', 'num_chains'),
+  [
+    (tfr.CollapsedPosterior, 1),
+    (tfr.CollapsedPosterior, 3),
+    (tfr.ComposedPosterior, 3),
+    (lambda posterior: posterior, 3),
+  ],
 )
-@pytest.mark.parametrize('num_chains', [1, 3])
 def test_split_chains_have_the_density_of_one_device(strategy, shards, make_density, num_chains):
   posterior = toys.tiny_posterior(n=7)
   density = make_density(posterior)

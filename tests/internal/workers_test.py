@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import os
 import pathlib
 import re
 import socket
@@ -13,6 +12,7 @@ import warnings
 import numpy as np
 import pytest
 import sampling_runs
+import script_modules
 
 import tfp_reprior as tfr
 from tfp_reprior.internal import workers
@@ -38,7 +38,7 @@ def _run_pair(what, folder, seconds=400):
       stdout, stderr = (stack.enter_context(open(path, 'w')) for path in paths)
       child = subprocess.Popen(
         [sys.executable, str(_PROGRAM), what, str(folder)],
-        env={**os.environ, 'TF_CONFIG': config, 'TF_CPP_MIN_LOG_LEVEL': '2'},
+        env={**script_modules.several_threads(), 'TF_CONFIG': config, 'TF_CPP_MIN_LOG_LEVEL': '2'},
         stdout=stdout,
         stderr=stderr,
       )

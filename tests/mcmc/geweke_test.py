@@ -15,7 +15,7 @@ import tensorflow_probability as tfp
 import tfp_reprior as tfr
 
 NUM_REPLICATES = 2000
-NUM_SWEEPS = 3
+NUM_SWEEPS = 1
 NOISE_SCALE = 0.5
 
 

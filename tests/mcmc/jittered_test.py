@@ -12,8 +12,11 @@ from tfp_reprior.mcmc import jittered
 
 
 def _lengths(num_steps, count):
-  number = tf.range(count)
-  return tf.map_fn(lambda i: jittered.jittered_length(tf.constant(num_steps), i), number).numpy()
+  @tf.function(autograph=False)
+  def lengths(num_steps):
+    return tf.map_fn(lambda i: jittered.jittered_length(num_steps, i), tf.range(count))
+
+  return lengths(tf.constant(num_steps)).numpy()
 
 
 @pytest.mark.parametrize('num_steps', [1, 2, 3, 8, 31])

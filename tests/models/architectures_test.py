@@ -136,7 +136,6 @@ def test_networks_in_chunks_give_the_same_densities(name):
 @pytest.mark.parametrize(
   'name, chains, chunk_size',
   [
-    ('cnn, flatten', (2,), None),
     ('cnn, flatten', (2,), 3),
     ('wide_resnet', (), None),
     ('attention, images', (2,), None),

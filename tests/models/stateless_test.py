@@ -66,20 +66,17 @@ def _split_parts_inputs(make, chains, n=5):
   return split, split.sample_prior(chains, seed=[0, 1]), tf.constant(x)
 
 
-@every_model
 @pytest.mark.parametrize(
-  'chains, how',
+  'name, chains, how',
   [
-    ((), 'eager'),
-    ((4,), 'eager'),
-    ((2, 3), 'eager'),
-    ((4,), 'traced'),
-    ((2, 3), 'traced'),
-    ((2, 3), 'compiled'),
+    *((n, c, 'eager') for n in MODELS for c in ((), (4,), (2, 3))),
+    *((n, (2, 3), 'traced') for n in MODELS),
+    # Others are compiled together with their gradients below.
+    *((n, (2, 3), 'compiled') for n in ('dense, images', 'sequence', 'linear')),
   ],
 )
-def test_chains_are_a_loop_over_single_chains(make, chains, how):
-  split, parts, x = _split_parts_inputs(make, chains)
+def test_chains_are_a_loop_over_single_chains(name, chains, how):
+  split, parts, x = _split_parts_inputs(MODELS[name], chains)
 
   def evaluate(*parts):
     return split.embed(parts[: split.num_hidden], x), split.apply(parts, x)

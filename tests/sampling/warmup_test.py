@@ -1,5 +1,6 @@
 """Warm-up: what it finds, on the chains themselves, and what it refuses."""
 
+import functools
 import math
 
 import numpy as np
@@ -49,30 +50,35 @@ def test_every_sampler_is_warmed_up(name):
   'changes',
   [
     {'noise_scale': tfp.distributions.LogNormal(-1.5, 0.5)},
-    sampling_runs.categorical(),
-    sampling_runs.bernoulli(),
     {'num_chains': 1},
     {'model': sampling_runs.make_model('relu'), 'num_chains': 2, 'x_test': sampling_runs.X_TEST},
   ],
-  ids=['unknown noise', 'categorical', 'bernoulli', 'one chain', 'relu'],
+  ids=['unknown noise', 'one chain', 'relu'],
 )
-def test_any_likelihood_and_number_of_chains_is_warmed_up(changes):
+def test_any_noise_activation_and_number_of_chains_is_warmed_up(changes):
   found = _warm_up(**{'noise_scale': 0.1, **changes})
   assert all(0.4 < a < 0.995 for a in found.blocks[-1].acceptance), found.table()
 
 
 @pytest.mark.parametrize('changes', [sampling_runs.categorical(), sampling_runs.bernoulli()])
-def test_chains_come_back_from_the_cold(changes):
+def test_chains_of_classes_are_warmed_up_and_come_back_from_the_cold(changes):
   # Of the posterior of three classes or two yes or no, ten data: weights are close to their prior.
   found = _warm_up(**{'noise_scale': 0.1, **changes}, num_warmup_steps=800)
+  assert all(0.4 < a < 0.995 for a in found.blocks[-1].acceptance), found.table()
   assert found.step_size > 0.15, found.table()
   outputs = [b.log_likelihood for b in found.blocks if b.inverse_temperature == 1.0]
   assert max(outputs) - min(outputs) < 30.0, found.table()
   assert all(np.mean(p**2) < 3.0 for p in found.state)
 
 
+@functools.cache
+def _warmed_up():
+  """What is found by default; not to be changed."""
+  return _warm_up(seed=1)
+
+
 def test_a_seed_decides_everything_and_another_one_differs():
-  first, again, other = _warm_up(seed=1), _warm_up(seed=1), _warm_up(seed=2)
+  first, again, other = _warmed_up(), _warm_up(seed=1), _warm_up(seed=2)
   assert first.step_size == again.step_size != other.step_size
   assert first.table() == again.table()
   for a, b, c in zip(first.state, again.state, other.state, strict=True):
@@ -245,12 +251,13 @@ def test_raw_units_raise_and_say_what_is_wrong():
 def test_no_chain_is_frozen_whatever_the_seed(name):
   # The toy of which `standard` once froze at least one chain in four of seven seeds.
   data = tfr.data.load('toy')
-  for seed in range(3):
+  for seed in range(2):
     result = tfr.sample_posterior(
       tfr.models.fcn((1,), 1, width=32, depth=2),
       data.x_train,
       data.y_train,
       sampler=name,
+      num_chains=6,
       num_results=20,
       num_warmup_steps=BUDGET,
       num_kept_draws=0,
@@ -314,7 +321,7 @@ def test_the_adaptive_kernel_is_pulled_down_by_one_stuck_chain():
 
 
 def test_what_was_found_can_be_saved():
-  found = _warm_up()
+  found = _warmed_up()
   loaded = warmup.Warmup.from_dict(found.to_dict())
   assert loaded.state is None and loaded.table() == found.table()
   assert loaded[:4] == found[:4]

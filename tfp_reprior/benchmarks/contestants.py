@@ -55,9 +55,10 @@ def gradients_and_step(posterior, num_chains):
   }
   sampler = tfr.make_sampler(posterior)
   kernel = sampler.kernel_fn(0.1, 0.1)
-  results = kernel.bootstrap_results(phi)
+  state = sampler.start_fn(num_chains, seed=1)  # not phi, if layers are in data space
+  results = kernel.bootstrap_results(state)
   step = tfr.compilation.function(lambda *state: kernel.one_step(*state, seed=tf.constant([1, 2])))
   return {
     **{name: (lambda fn=fn: fn(*phi)) for name, fn in functions.items()},
-    f'{sampler.name}: step': lambda: step(phi, results),
+    f'{sampler.name}: step': lambda: step(state, results),
   }
