@@ -213,13 +213,17 @@ def measure(posterior, name, x_test):
 def seconds_per_gradient(kernel, state, count_fn):
   """How long a gradient of all chains takes, without what is traced; the median of some runs."""
 
-  def trace_fn(_, results):
-    return {'gradients': count_fn(results)}
+  def observe(_, results, summary, seed):
+    del seed
+    return {'gradients': count_fn(results)}, summary
 
+  timed = runner.Runner(kernel, observe, 1, seed=0)
+  carry = timed.start(state)
+  timed.prepare(carry)
   observed = []
-  for i in range(4):  # the first traces the graph
+  for i in range(4):  # the first warms up
     begin = time.perf_counter()
-    trace, _ = runner.run_chains(kernel, state, trace_fn, _NUM_TIMED, 1, seed=i)
+    carry, trace = timed.advance(carry, _NUM_TIMED * i, _NUM_TIMED)
     observed.append((time.perf_counter() - begin) / trace['gradients'].sum(0).mean())
   return float(np.median(observed[1:]))
 

@@ -218,7 +218,7 @@ def test_runs_compute_in_full_precision(monkeypatch):
   assert seen == [False] and tf.config.experimental.tensor_float_32_execution_enabled()
 
 
-@pytest.mark.parametrize('changes', [{'name': 'standard'}, {'regularizer': 0.5}])
+@pytest.mark.parametrize('changes', [{'sampler': 'standard'}, {'regularizer': 0.5}])
 def test_tpus_split_data_only(changes):
   strategy = tf.distribute.TPUStrategy(FakeTPUs(2))
   with pytest.raises(ValueError, match='On TPUs only data can be split.* Received: likelihood='):

@@ -22,8 +22,8 @@ def test_all_templates_are_data_of_the_package():
     for node in ast.walk(ast.parse((ROOT / 'setup.py').read_text()))
     if isinstance(node, ast.keyword) and node.arg == 'package_data'
   ]
-  [(package, patterns)] = ast.literal_eval(call.value).items()
-  folder = ROOT / package.replace('.', '/')
+  patterns = ast.literal_eval(call.value)['tfp_reprior.report']
+  folder = ROOT / 'tfp_reprior' / 'report'
   installed = {path for pattern in patterns for path in folder.glob(pattern)}
   expected = {path for path in TEMPLATES.rglob('*') if path.is_file()}
   assert installed == expected and TEMPLATES / 'page.html' in expected

@@ -49,6 +49,7 @@ def _hand_made(posterior, num_draws=2, num_chains=3):
   trace['theta'] = rng.normal(size=(8, num_chains, 5))
   settings = dict(
     sampler='rotation',
+    hidden_space='weights',
     step_size=0.1,
     damping=0.1,
     num_chains=num_chains,

@@ -22,7 +22,8 @@ def _start():
   return [tf.constant([[0.1, -0.5], [0.3, 1.0]], tf.float64), tf.constant([0.2, -1.0], tf.float64)]
 
 
-def _observe(state, results, summary):
+def _observe(state, results, summary, seed):
+  del seed  # nothing random is observed
   count, total = summary
   trace = {'x': state[0], 'log_prob': results.target_log_prob}
   return trace, (count + 1, total + state[0])
@@ -54,7 +55,7 @@ def _advance(started, lengths):
 @pytest.fixture(scope='module')
 def loop(kernel):
   """Twelve draws by a plain loop over `one_step`: states, log-densities, acceptances by step."""
-  [seed] = random.split_seed(SEED, n=1)
+  seed, _ = random.split_seed(SEED, n=2)  # the other one is for observations
   state = _start()
   results = kernel.bootstrap_results(state)
   step = tf.function(kernel.one_step, autograph=False)

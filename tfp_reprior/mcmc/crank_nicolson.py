@@ -67,8 +67,8 @@ class PreconditionedCrankNicolson(kernel_lib.Kernel):
 
   kernel = tfr.mcmc.PreconditionedCrankNicolson(lambda x: -tf.exp(x), step_size=0.8)
   draws = tfp.mcmc.sample_chain(
-    1000, current_state=tf.zeros([4]), kernel=kernel, trace_fn=None, seed=(1, 2)
-  )  # [1000, 4]
+    50, current_state=tf.zeros([4]), kernel=kernel, trace_fn=None, seed=(1, 2)
+  )  # [50, 4]
   ```
 
   #### References

@@ -97,8 +97,8 @@ class UnderdampedLangevin(UncalibratedUnderdampedLangevin):
 
   kernel = tfr.mcmc.UnderdampedLangevin(lambda x: -0.5 * x**2, step_size=0.5, damping=0.2)
   draws = tfp.mcmc.sample_chain(
-    1000, current_state=tf.zeros([4]), kernel=kernel, trace_fn=None, seed=1
-  )  # [1000, 4]
+    50, current_state=tf.zeros([4]), kernel=kernel, trace_fn=None, seed=1
+  )  # [50, 4]
   ```
 
   #### References
