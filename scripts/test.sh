@@ -4,7 +4,7 @@
 # Arguments go to pytest; paths among them are relative to the project root:
 #   bash scripts/test.sh                         # all but the slow tests
 #   bash scripts/test.sh -m slow                 # the slow ones
-#   bash scripts/test.sh tests/posterior_test.py
+#   bash scripts/test.sh tests/densities
 set -euo pipefail
 
 # shellcheck source=scripts/environment.sh
