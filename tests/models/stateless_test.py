@@ -72,6 +72,7 @@ def _split_parts_inputs(make, chains, n=5):
     *((n, c, 'eager') for n in MODELS for c in ((), (4,), (2, 3))),
     *((n, (2, 3), 'traced') for n in MODELS),
     # Others are compiled together with their gradients below.
+    ('plain dense without biases', (2, 3), 'compiled'),
     *((n, (2, 3), 'compiled') for n in ('dense, images', 'sequence', 'linear')),
   ],
 )
