@@ -6,6 +6,8 @@ import re
 
 import pytest
 
+import tfp_reprior
+
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / 'tfp_reprior'
 
@@ -17,7 +19,7 @@ def read_order(text):
 
 
 def imported(source):
-  """The rooms that a module imports from anywhere in it."""
+  """The rooms that a module imports from anywhere in it, or reaches by `tfr`."""
   rooms = set()
   for node in ast.walk(ast.parse(source)):
     names = []
@@ -25,6 +27,8 @@ def imported(source):
       names = [f'{node.module}.{alias.name}' for alias in node.names]
     elif isinstance(node, ast.Import):
       names = [alias.name for alias in node.names]
+    elif isinstance(node, ast.Attribute) and getattr(node.value, 'id', '') == 'tfr':
+      names = [f'tfp_reprior.{tfp_reprior._NAMES.get(node.attr, node.attr)}']
     rooms |= {name.split('.')[1] for name in names if name.startswith('tfp_reprior.')}
   return rooms - {'version', '__version__'}
 
@@ -74,10 +78,15 @@ def test_a_back_edge_is_noticed():
     'from tfp_reprior import mcmc',
     'import tfp_reprior.mcmc.integrators',
     'def f():\n  from tfp_reprior.mcmc.kernel import accept',
+    'import tfp_reprior as tfr\ntfr.mcmc.Jittered',
   ],
 )
 def test_imports_are_seen(source):
   assert imported(source) == {'mcmc'}
+
+
+def test_names_at_the_top_are_seen_as_of_their_rooms():
+  assert imported('import tfp_reprior as tfr\ntfr.sample_posterior(model)') == {'sampling'}
 
 
 def test_rooms_hold_two_modules_or_more():
