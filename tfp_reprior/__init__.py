@@ -13,6 +13,7 @@ _ROOMS = (
   'data',
   'densities',
   'diagnostics',
+  'errors',
   'experimental',
   'figures',
   'layers',

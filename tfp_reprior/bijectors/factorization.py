@@ -39,6 +39,7 @@ way `inv(S) = I + a.T @ inv(I + L.T) @ a` and `det(S) = 1 / det(L)`.
 
 import tensorflow as tf
 
+from tfp_reprior import errors
 from tfp_reprior.internal import checks
 
 SPACES = ('auto', 'feature', 'data')
@@ -78,7 +79,7 @@ def choose_space(psi, space):
     return space
   n, d = psi.shape[-2:]
   if n is None or d is None:
-    raise ValueError(
+    raise errors.InputError(
       "`space='auto'` needs a static number of data and features; name the space. Received: "
       f'psi of shape {tuple(psi.shape)}'
     )

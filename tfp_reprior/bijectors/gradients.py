@@ -7,6 +7,7 @@ with it. Notation, and the factors, as in `tfp_reprior.bijectors.factorization`.
 
 import tensorflow as tf
 
+from tfp_reprior import errors
 from tfp_reprior.bijectors import factorization
 from tfp_reprior.internal import linalg
 from tfp_reprior.internal import parts as parts_lib
@@ -194,7 +195,7 @@ def once_differentiable(gradient):
   """Refuses to be differentiated: what is kept from the first pass is taken as constant."""
 
   def refuse(_):
-    raise ValueError(
+    raise errors.InputError(
       'This density has a closed-form gradient, and no second derivatives. For those, '
       'differentiate `Posterior.target_log_prob_fn` and `ReadoutReprior`.'
     )

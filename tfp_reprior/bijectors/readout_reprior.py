@@ -6,6 +6,7 @@ import tensorflow as tf
 import tensorflow_probability as tfp
 from numpy.typing import ArrayLike
 
+from tfp_reprior import errors
 from tfp_reprior.bijectors import caching, factorization
 from tfp_reprior.internal import checks
 from tfp_reprior.internal import parts as parts_lib
@@ -90,10 +91,12 @@ class ReadoutReprior(tfp.bijectors.Bijector):
     parameters = dict(locals())
     with tf.name_scope(name) as name:
       if not callable(features_fn):
-        raise TypeError(f'`features_fn` must be callable. Received: {type(features_fn).__name__}')
+        raise errors.InputError(
+          f'`features_fn` must be callable. Received: {type(features_fn).__name__}'
+        )
       targets = tf.convert_to_tensor(targets, name='targets')
       if not targets.dtype.is_floating or targets.shape.rank != 2:
-        raise ValueError(
+        raise errors.InputError(
           '`targets` must be floating point of shape [n, k]. Received: targets of dtype '
           f'{targets.dtype.name} and shape {tuple(targets.shape)}'
         )
@@ -102,7 +105,7 @@ class ReadoutReprior(tfp.bijectors.Bijector):
         regularizer = tf.convert_to_tensor(regularizer, targets.dtype, name='regularizer')
       event_ndims = list(event_ndims)
       if event_ndims[-1:] != [2] and event_ndims[-2:] != [2, 1]:
-        raise ValueError(
+        raise errors.InputError(
           '`event_ndims` must end in 2 (readout kernel) or 2, 1 (kernel and bias). Received: '
           f'event_ndims={event_ndims}'
         )
@@ -161,7 +164,7 @@ class ReadoutReprior(tfp.bijectors.Bijector):
     k = self._targets.shape[1]
     for part in readout:
       if not part.shape[-1:].is_compatible_with([k]):
-        raise ValueError(
+        raise errors.InputError(
           f'The readout parts must have as many outputs as the targets, {k}. Received: a part of '
           f'shape {tuple(part.shape)}'
         )
@@ -185,13 +188,13 @@ class ReadoutReprior(tfp.bijectors.Bijector):
 
   def _check_features(self, psi):
     if psi.dtype != self._targets.dtype:
-      raise TypeError(
+      raise errors.InputError(
         'The features must have the dtype of the targets. Received: psi of dtype '
         f'{psi.dtype.name}, targets of dtype {self._targets.dtype.name}'
       )
     n = self._targets.shape[0]
     if psi.shape.rank < 2 or not psi.shape[-2:-1].is_compatible_with([n]):
-      raise ValueError(
+      raise errors.InputError(
         f'The features must have shape [*chains, {n}, d], a row for each target. Received: psi of '
         f'shape {tuple(psi.shape)}'
       )

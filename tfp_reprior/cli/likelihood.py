@@ -1,6 +1,7 @@
 """Likelihoods on the command line, and targets as they want them."""
 
 import tfp_reprior as tfr
+from tfp_reprior import errors
 
 HELP = """\
 likelihoods:
@@ -29,7 +30,7 @@ def make(args):
   if args.likelihood == 'gaussian':
     return tfr.likelihoods.Gaussian(_noise_scale(args.noise_scale))
   if args.noise_scale != args.parser.get_default('noise_scale'):
-    raise ValueError(
+    raise errors.InputError(
       f'--noise_scale is of Gaussian noise. Received: --noise_scale={args.noise_scale} with '
       f'--likelihood={args.likelihood}'
     )
@@ -55,7 +56,7 @@ def _noise_scale(value):
     if len(parameters) != num_parameters:
       raise ValueError
   except (KeyError, ValueError) as e:
-    raise ValueError(
+    raise errors.InputError(
       '--noise_scale must be a number, or a prior as NAME:PARAMETERS, with one of '
       f'{", ".join(f"{n} ({count})" for n, (_, count) in _PRIORS.items())}; in brackets the number '
       f'of parameters. Received: --noise_scale={value}'
@@ -69,7 +70,7 @@ def targets(likelihood, preparation, y):
     return y
   labels = preparation.restore_labels(y)
   if isinstance(likelihood, tfr.likelihoods.Bernoulli) and preparation.num_classes != 2:
-    raise ValueError(
+    raise errors.InputError(
       '--likelihood=bernoulli is for two classes; use categorical for more. Received: data with '
       f'{preparation.num_classes} classes'
     )

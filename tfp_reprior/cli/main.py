@@ -5,9 +5,8 @@ import contextlib
 import os
 import sys
 import tempfile
-import traceback
 
-import tfp_reprior as tfr
+from tfp_reprior import errors
 from tfp_reprior.cli import benchmark, figure, predict, presets, report, sample, warmup
 from tfp_reprior.version import __version__
 
@@ -22,7 +21,8 @@ Each command has a --help of its own."""
 
 _EPILOG = """\
 Exit codes: 0 if all went well; 1 for a mistake in what was asked for; 2 for flags that do not
-exist; 3 if sampling failed: chains stood still, disagree, or are not finite; 130 after Ctrl-C.
+exist; 3 if sampling failed: chains stood still, disagree, or are not finite, or what came out could
+not be saved; 130 after Ctrl-C. A traceback is a bug of ours.
 TensorFlow's log is left out; TF_CPP_MIN_LOG_LEVEL=0 in the environment brings it back."""
 
 _COMMANDS = (sample, warmup, predict, report, figure, benchmark, presets)
@@ -44,12 +44,22 @@ def main(argv=None):
   except KeyboardInterrupt as e:
     print(f'tfp-reprior: {str(e) or "Interrupted."}', file=sys.stderr)
     return 130
-  except Exception as e:
-    has_failed = _is_failure(e)
-    if not has_failed and not _is_mistake(e):
-      raise
-    print('tfp-reprior: error:', ' '.join(str(e).split()), file=sys.stderr)
-    return 3 if has_failed else 1
+  except BrokenPipeError:  # of `tfp-reprior ... | head`
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is still in there
+    return 141
+  except (errors.InputError, errors.RunError, OSError, MemoryError) as e:
+    print('tfp-reprior: error:', _sentence(e), file=sys.stderr)
+    return 3 if isinstance(e, errors.RunError) else 1
+
+
+def _sentence(error):
+  """What an error says, in one line without characters that a terminal would obey."""
+  text = str(error)
+  if isinstance(error, OSError) and error.strerror is not None:
+    text = f'{error.strerror}: {error.filename}' if error.filename else error.strerror
+  elif isinstance(error, MemoryError):
+    text = f'The memory is not enough: take a smaller model, fewer data or chains. {text}'
+  return ''.join(c if c.isprintable() else '?' for c in ' '.join(text.split()))
 
 
 def _parser():
@@ -73,24 +83,6 @@ def _parser():
     command.add_arguments(subparser)
     subparser.set_defaults(run=command.run, parser=subparser)
   return parser
-
-
-def _is_failure(error):
-  """Whether an error tells the user that sampling failed."""
-  return isinstance(error, RuntimeError) and isinstance(error, tfr.sampling.WarmupError)
-
-
-def _is_mistake(error):
-  """Whether an error tells the user of a mistake: about a file, or raised by this package itself.
-
-  What another package raises was not foreseen: it is a bug, here or there, and keeps its traceback.
-  """
-  if isinstance(error, OSError):
-    return error.filename is not None
-  if not isinstance(error, (ValueError, RuntimeError, ImportError)):
-    return False
-  *_, (frame, _) = traceback.walk_tb(error.__traceback__)
-  return frame.f_globals['__name__'].partition('.')[0] == 'tfp_reprior'
 
 
 def _import_tensorflow():

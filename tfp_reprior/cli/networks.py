@@ -3,6 +3,7 @@
 import pathlib
 
 import tfp_reprior as tfr
+from tfp_reprior import errors
 
 # The models, and what their flags are by default; a flag that is not here does not apply.
 MODELS = {
@@ -42,14 +43,16 @@ def make(args, data):
   defaults = MODELS.get(args.model, {})
   is_file = args.model.endswith('.keras') and pathlib.Path(args.model).is_file()
   if not defaults and not is_file:
-    raise ValueError(
+    raise errors.InputError(
       f'--model must be {", ".join(MODELS)}, or a file that ends in .keras. Received: '
       f'--model={args.model}'
     )
   for flag in given:
     if flag not in defaults:
       allowed = ', '.join(f'--{name}' for name in defaults) or 'no flags'
-      raise ValueError(f'--model={args.model} has {allowed}. Received: --{flag}={given[flag]}')
+      raise errors.InputError(
+        f'--model={args.model} has {allowed}. Received: --{flag}={given[flag]}'
+      )
   if is_file:
     return _load(args.model)
   make_model = getattr(tfr.models, args.model)
@@ -58,7 +61,7 @@ def make(args, data):
   try:
     return make_model(data.x_train.shape[1:], num_outputs, **{**defaults, **given})
   except ValueError as e:
-    raise ValueError(f'--model={args.model} for {args.data}: {e}') from e
+    raise errors.InputError(f'--model={args.model} for {args.data}: {e}') from e
 
 
 def _load(path):
@@ -67,4 +70,4 @@ def _load(path):
   try:
     return keras.models.load_model(path)
   except (ValueError, TypeError) as e:
-    raise ValueError(f'Keras cannot load {path}: {e}') from e
+    raise errors.InputError(f'Keras cannot load {path}: {e}') from e

@@ -6,6 +6,7 @@ import pathlib
 import numpy as np
 
 import tfp_reprior as tfr
+from tfp_reprior import errors
 from tfp_reprior.cli import likelihood, sample
 
 HELP = 'predict at new inputs'
@@ -49,7 +50,7 @@ def run(args):
   """Runs the command. Returns the exit code."""
   output = pathlib.Path(args.output)
   if output.suffix not in ('.csv', '.npz') or not output.parent.is_dir():
-    raise ValueError(
+    raise errors.InputError(
       '--output must be a file in a folder that exists, and end in .csv or .npz. Received: '
       f'--output={args.output}'
     )
@@ -80,7 +81,7 @@ def plain_preparation(posterior):
     return tfr.data.Preparation()
   if isinstance(posterior.likelihood, tfr.likelihoods.Bernoulli):
     if num_classes > 1:
-      raise ValueError(
+      raise errors.InputError(
         'Runs on several outputs of zeros and ones are predicted with in Python only, by '
         f'`tfp_reprior.load_result`. Received: a run with {num_classes} outputs'
       )

@@ -4,6 +4,8 @@ import difflib
 import shlex
 from typing import NamedTuple
 
+from tfp_reprior import errors
+
 HELP = 'list the named settings of --preset'
 
 DESCRIPTION = """\
@@ -114,7 +116,7 @@ def check(name):
   if name not in PRESETS:
     close = difflib.get_close_matches(name, PRESETS, n=1)
     hint = f'did you mean {close[0]}? ' if close else ''
-    raise ValueError(
+    raise errors.InputError(
       f'--preset must be one of those that `tfp-reprior presets` lists; {hint}Received: '
       f'--preset={name}'
     )

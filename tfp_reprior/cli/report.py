@@ -3,6 +3,7 @@
 import pathlib
 
 import tfp_reprior as tfr
+from tfp_reprior import errors
 
 HELP = 'write a report on runs'
 
@@ -30,7 +31,7 @@ def run(args):
   """Runs the command. Returns the exit code."""
   output = pathlib.Path(args.output)
   if not output.parent.is_dir():
-    raise ValueError(
+    raise errors.InputError(
       f'--output must be a file in a folder that exists. Received: --output={args.output}'
     )
   results = [tfr.load_result(run_dir) for run_dir in args.run_dirs]

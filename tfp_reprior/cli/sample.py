@@ -6,6 +6,7 @@ import sys
 import warnings
 
 import tfp_reprior as tfr
+from tfp_reprior import errors
 from tfp_reprior.cli import flags, likelihood, networks
 
 HELP = 'sample the posterior of a network'
@@ -148,7 +149,7 @@ def _warning(verdict):
 def _strategy(args):
   if args.strategy is None:
     if args.devices is not None:
-      raise ValueError(f'--devices needs a --strategy. Received: --devices={args.devices}')
+      raise errors.InputError(f'--devices needs a --strategy. Received: --devices={args.devices}')
     return None
   from tfp_reprior.internal import strategies  # imports TensorFlow
 
@@ -170,7 +171,7 @@ def keep_preparation(run_dir, preparation):
   folder = pathlib.Path(run_dir)
   path, text = folder / 'data.json', preparation.to_json()
   if (folder / 'settings.json').exists() and (not path.exists() or path.read_text() != text):
-    raise ValueError(
+    raise errors.InputError(
       f'--run_dir holds a run of other data: choose another folder. Received: --run_dir={run_dir}'
     )
   folder.mkdir(parents=True, exist_ok=True)

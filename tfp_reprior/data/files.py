@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tfp_reprior import errors
 from tfp_reprior.data.preparation import RawData
 
 _CLASS_MARK = ':class'
@@ -28,14 +29,14 @@ def read_npz(path):
     names = ['x', 'y']
   missing = [name for name in names if name not in arrays]
   if missing:
-    raise ValueError(
+    raise errors.InputError(
       f'{path} must hold the arrays x and y, or x_train and y_train (and perhaps x_test and '
       f'y_test). Received: {", ".join(arrays) or "no array"}'
     )
   xs = [_inputs(path, name, arrays[name]) for name in names[0::2]]
   ys = [_targets(path, name, arrays[name], len(x)) for name, x in zip(names[1::2], xs, strict=True)]
   if len({x.shape[1:] for x in xs}) > 1 or len({(y.shape[1:], y.dtype.kind) for y in ys}) > 1:
-    raise ValueError(
+    raise errors.InputError(
       f'Training and test data in {path} must have the same shapes and kinds. Received: '
       + ', '.join(f'{name} {arrays[name].shape} of {arrays[name].dtype}' for name in names)
     )
@@ -51,7 +52,7 @@ def read_new_npz(path, preparation):
   arrays = _read_arrays(path)
   x_name, y_name = ('x', 'y') if 'x' in arrays else ('x_test', 'y_test')
   if x_name not in arrays:
-    raise ValueError(
+    raise errors.InputError(
       f'{path} must hold an array x (or x_test). Received: {", ".join(arrays) or "no array"}'
     )
   x = _inputs(path, x_name, arrays[x_name])
@@ -60,7 +61,7 @@ def read_new_npz(path, preparation):
   y = _targets(path, y_name, arrays[y_name], len(x))
   if (y.ndim == 1) != (preparation.class_names is not None):
     kind = 'real numbers' if preparation.class_names is None else 'classes'
-    raise ValueError(
+    raise errors.InputError(
       f'{y_name} in {path} must be {kind}, as the training targets. Received: dtype {y.dtype}'
     )
   return x, y if preparation.class_names is None else preparation.labels(y)
@@ -72,18 +73,18 @@ def _read_arrays(path):
     with np.load(path, allow_pickle=False) as file:
       return {name: file[name] for name in file.files}
   except (ValueError, EOFError, TypeError, zipfile.BadZipFile) as e:
-    raise ValueError(f'{path} must be a .npz file of arrays, as of numpy.savez: {e}') from e
+    raise errors.InputError(f'{path} must be a .npz file of arrays, as of numpy.savez: {e}') from e
 
 
 def _check_is_file(path):
   if not pathlib.Path(path).is_file():
-    raise ValueError(f'There is no file {path}')
+    raise errors.InputError(f'There is no file {path}')
 
 
 def _inputs(path, name, x):
   """Numbers `[n, ...]`."""
   if x.dtype.kind not in 'biuf' or x.ndim == 0 or x.size == 0:
-    raise ValueError(
+    raise errors.InputError(
       f'{name} in {path} must hold numbers, a row for each input. Received: dtype {x.dtype}, '
       f'shape {x.shape}'
     )
@@ -94,7 +95,7 @@ def _inputs(path, name, x):
 def _targets(path, name, y, length):
   """Real targets `[n, k]`, or labels `[n]` of any kind."""
   if y.ndim == 0 or len(y) != length:
-    raise ValueError(
+    raise errors.InputError(
       f'{name} in {path} must have a target for each of {length} inputs. Received: shape {y.shape}'
     )
   if y.dtype.kind == 'f' and y.ndim <= 2:
@@ -102,7 +103,7 @@ def _targets(path, name, y, length):
     return y.reshape([length, -1])
   if y.dtype.kind in 'biuU' and y.size == length:
     return y.reshape([-1])
-  raise ValueError(
+  raise errors.InputError(
     f'{name} in {path} must be floats [n] or [n, k], or labels [n], integers or text. Received: '
     f'dtype {y.dtype}, shape {y.shape}'
   )
@@ -111,14 +112,18 @@ def _targets(path, name, y, length):
 def _check_finite(path, name, a):
   if not np.all(np.isfinite(a)):
     first = tuple(int(i) for i in np.argwhere(~np.isfinite(a))[0])
-    raise ValueError(f'{name} in {path} must be finite. Received: {a[first]} at index {first}')
+    raise errors.InputError(
+      f'{name} in {path} must be finite. Received: {a[first]} at index {first}'
+    )
 
 
 def _classes(path, labels):
   """Names of the classes, and for each vector of labels their positions."""
   values, positions = np.unique(np.concatenate(labels), return_inverse=True)
   if len(values) < 2:
-    raise ValueError(f'Targets in {path} must have two classes or more. Received: {values[0]} only')
+    raise errors.InputError(
+      f'Targets in {path} must have two classes or more. Received: {values[0]} only'
+    )
   ends = np.cumsum([len(vector) for vector in labels])
   return tuple(str(v) for v in values), np.split(positions, ends[:-1])
 
@@ -151,14 +156,14 @@ class _Table(NamedTuple):
     return np.array(cells, np.float64)
 
   def error(self, i, name, problem):
-    return ValueError(f'{self.path}, line {self.lines[i]}, column {name!r}: {problem}')
+    return errors.InputError(f'{self.path}, line {self.lines[i]}, column {name!r}: {problem}')
 
 
 def read_csv(path, target=None):
   """The `RawData` of a .csv file; see `tfp_reprior.data.load` for `target`."""
   table = _read_table(path)
   if len(table.names) < 2:
-    raise ValueError(
+    raise errors.InputError(
       f'{path} must have two columns or more, with commas between them. Received: {table.names}'
     )
   target, is_class = _find_target(table, target)
@@ -185,14 +190,14 @@ def read_csv(path, target=None):
 def read_new_csv(path, preparation):
   """Inputs, and targets or `None`, of a .csv file with data to predict for."""
   if preparation.feature_names is None:
-    raise ValueError(
+    raise errors.InputError(
       'New inputs must come in a .npz file, as the training inputs have no names of columns. '
       f'Received: {path}'
     )
   table = _read_table(path)
   missing = [name for name in preparation.feature_names if name not in table.names]
   if missing:
-    raise ValueError(
+    raise errors.InputError(
       f'{path} must have all columns of the training inputs; it has no {missing}. Received: '
       f'{table.names}'
     )
@@ -214,16 +219,16 @@ def _read_table(path):
     try:
       numbered = [(reader.line_num, row) for row in reader if row]
     except UnicodeDecodeError as e:
-      raise ValueError(f'{path} must be text in UTF-8: {e}') from e
+      raise errors.InputError(f'{path} must be text in UTF-8: {e}') from e
     except csv.Error as e:
-      raise ValueError(f'{path}, line {reader.line_num}: {e}') from e
+      raise errors.InputError(f'{path}, line {reader.line_num}: {e}') from e
   if len(numbered) < 2:
-    raise ValueError(f'{path} must have a line of names and a line of data at least.')
+    raise errors.InputError(f'{path} must have a line of names and a line of data at least.')
   names = [name.strip() for name in numbered[0][1]]
   _check_names(path, names)
   for line, row in numbered[1:]:
     if len(row) != len(names):
-      raise ValueError(
+      raise errors.InputError(
         f'{path}, line {line}: must have {len(names)} values, as line {numbered[0][0]}. '
         f'Received: {len(row)}'
       )
@@ -233,10 +238,10 @@ def _read_table(path):
 
 def _check_names(path, names):
   if len(set(names)) < len(names) or '' in names:
-    raise ValueError(f'Columns of {path} must have names, all different. Received: {names}')
+    raise errors.InputError(f'Columns of {path} must have names, all different. Received: {names}')
   is_counted = names == [str(i) for i in range(len(names))]
   if all(map(_is_finite_number, names)) and not is_counted:
-    raise ValueError(
+    raise errors.InputError(
       f'{path} must begin with a line of names of the columns. Received: {",".join(names)}'
     )
 
@@ -249,7 +254,7 @@ def _find_target(table, target):
     return target, False
   name = target.removesuffix(_CLASS_MARK)
   if name not in table.names:
-    raise ValueError(
+    raise errors.InputError(
       f'`target` must be a column of {table.path}, which are {", ".join(table.names)}. Received: '
       f'target={target!r}'
     )

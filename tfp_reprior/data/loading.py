@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tfp_reprior import errors
 from tfp_reprior.data import files, sources, subsets
 from tfp_reprior.data.preparation import Preparation
 from tfp_reprior.internal import checks
@@ -113,7 +114,7 @@ def load(
     if value is not None:
       checks.positive_integer(argument, value)
   if target is not None and not str(name).endswith('.csv'):
-    raise ValueError(
+    raise errors.InputError(
       f'`target` must be `None` unless `name` is a .csv file. Received: target={target!r} for '
       f'name={str(name)!r}'
     )
@@ -163,7 +164,7 @@ def load_new(
   """
   read = {'.npz': files.read_new_npz, '.csv': files.read_new_csv}.get(files.suffix(path))
   if read is None:
-    raise ValueError(f'`path` must end in .npz or .csv. Received: path={str(path)!r}')
+    raise errors.InputError(f'`path` must end in .npz or .csv. Received: path={str(path)!r}')
   x, y = read(path, preparation)
   return preparation.inputs(x), None if y is None else preparation.targets(y)
 

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tfp_reprior import errors
+
 
 @dataclasses.dataclass(frozen=True)
 class RawData:
@@ -99,7 +101,7 @@ class Preparation:
     names = [str(name) for name in names]
     unknown = sorted(set(names) - set(positions))
     if unknown:
-      raise ValueError(
+      raise errors.InputError(
         f'Labels must be among the classes {", ".join(self.class_names)}. Received: '
         + ', '.join(unknown)
       )
@@ -108,7 +110,7 @@ class Preparation:
   def restore_labels(self, y: ArrayLike) -> np.ndarray:
     """Labels `[m]` of centered one-hot vectors `[m, k]`, for likelihoods of classes."""
     if self.class_names is None:
-      raise ValueError('Labels are of classes. Received: data with real targets')
+      raise errors.InputError('Labels are of classes. Received: data with real targets')
     return np.argmax(y, axis=-1)
 
   def restore(self, y: ArrayLike) -> np.ndarray:
@@ -170,7 +172,7 @@ def centered_one_hot(labels: ArrayLike, num_classes: int) -> np.ndarray:
   labels = np.asarray(labels)
   is_vector = labels.ndim == 1 and np.issubdtype(labels.dtype, np.integer)
   if not is_vector or not np.all((labels >= 0) & (labels < num_classes)):
-    raise ValueError(
+    raise errors.InputError(
       f'`labels` must be a vector of integers from 0 to {num_classes - 1}. Received: labels of '
       f'dtype {labels.dtype} and shape {labels.shape}, {labels}'
     )
@@ -182,7 +184,9 @@ def _figures(train, by_column):
   if not by_column:
     mean, std = np.mean(train), np.std(train)
     if not std > 0:
-      raise ValueError(f'`train` must not be constant. Received: {np.size(train)} times {mean}')
+      raise errors.InputError(
+        f'`train` must not be constant. Received: {np.size(train)} times {mean}'
+      )
     return float(mean), float(std)
   # A column that is constant tells nothing; in a small subset that is no mistake.
   std = np.where(np.ptp(train, axis=0) > 0, np.std(train, axis=0), 1.0)
@@ -191,7 +195,7 @@ def _figures(train, by_column):
 
 def _refuse_constants(y):
   if np.any(np.ptp(y, axis=0) == 0):
-    raise ValueError(
+    raise errors.InputError(
       f'Training targets must not be constant. Received: {len(y)} targets, the first is {y[0]}'
     )
 

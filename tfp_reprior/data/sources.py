@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from tfp_reprior import errors
 from tfp_reprior.data.preparation import RawData
 
 
@@ -53,7 +54,7 @@ def _sklearn_datasets():
   try:
     from sklearn import datasets  # kept out of `import tfp_reprior`
   except ImportError as e:
-    raise ImportError(
+    raise errors.MissingPackageError(
       'The built-in data sets come with scikit-learn: pip install tfp-reprior[data]'
     ) from e
   return datasets
@@ -76,13 +77,13 @@ def tensorflow_dataset(name, data_dir, others):
     # Neither this nor `as_dataset` below downloads.
     builder = tfds.builder(name, data_dir=data_dir)
   except ValueError as e:
-    raise ValueError(
+    raise errors.InputError(
       f'`name` must be {others}, or a data set of TensorFlow Datasets, of its catalogue or in '
       f'`data_dir`. Received: name={name!r}, data_dir={data_dir!r}'
     ) from e
   label = _check_features(name, builder.info)
   if not builder.info.splits:
-    raise ValueError(
+    raise errors.InputError(
       f'`data_dir` must hold {name!r} as prepared by TensorFlow Datasets; to prepare it, run on a '
       f'machine with network: python -c "import tensorflow_datasets as tfds; '
       f"tfds.load('{name}', data_dir={data_dir!r})\". Received: data_dir={data_dir!r}"
@@ -103,7 +104,7 @@ def _check_features(name, info):
   features = [info.features[key] for key in keys] if len(keys) == 2 else []
   is_classified = len(features) == 2 and isinstance(features[1], tfds.features.ClassLabel)
   if not is_classified or not features[0].shape or None in features[0].shape:
-    raise ValueError(
+    raise errors.InputError(
       '`name` must be a data set of inputs of one shape and their classes, such as cifar10 or '
       f'mnist. Received: name={name!r}, with features {", ".join(info.features)}'
     )

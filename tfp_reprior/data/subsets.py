@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from tfp_reprior import errors
+
 NAMES = ('random', 'balanced', 'first')
 
 _TEST_FRACTION = 0.2
@@ -74,23 +76,23 @@ def _order(y, subset, rng):
 
 def _check_can_be_balanced(raw, num_train):
   if raw.class_names is None:
-    raise ValueError(
+    raise errors.InputError(
       "`subset` must be 'random' or 'first' for real targets. Received: subset='balanced'"
     )
   if num_train is None:
-    raise ValueError("`subset='balanced'` needs `num_train`. Received: num_train=None")
+    raise errors.InputError("`subset='balanced'` needs `num_train`. Received: num_train=None")
 
 
 def _check_size(argument, size, n):
   if size > n:
-    raise ValueError(f'`{argument}` must be at most {n} here. Received: {argument}={size}')
+    raise errors.InputError(f'`{argument}` must be at most {n} here. Received: {argument}={size}')
 
 
 def _check_balance(argument, size, y, class_names):
   counts = np.bincount(y, minlength=len(class_names))
   needed, rarest = -(-size // len(counts)), np.argmin(counts)
   if counts[rarest] < needed:
-    raise ValueError(
+    raise errors.InputError(
       f"`subset='balanced'` needs {needed} of each class for {argument}={size}. Received: "
       f'{counts[rarest]} of class {class_names[rarest]!r}'
     )

@@ -7,6 +7,7 @@ from typing import Any
 import tensorflow as tf
 from numpy.typing import ArrayLike
 
+from tfp_reprior import errors
 from tfp_reprior.bijectors import factorization, gradients
 from tfp_reprior.densities import conditional, row_sums
 from tfp_reprior.densities import posterior as posterior_lib
@@ -79,7 +80,7 @@ class CollapsedPosterior:
     strategy: tf.distribute.Strategy | None = None,
   ) -> None:
     if not posterior.likelihood.is_conjugate:
-      raise ValueError(
+      raise errors.InputError(
         'Only Gaussian noise of one scale leaves a readout that can be integrated out. Received: '
         f'{posterior.likelihood!r}'
       )
@@ -87,7 +88,7 @@ class CollapsedPosterior:
       checks.positive_integer('chunk_size', chunk_size)
     checks.one_of('space', space, factorization.SPACES)
     if space == 'data' and not (chunk_size is None and strategy is None):
-      raise ValueError(
+      raise errors.InputError(
         'Chunks and strategies need the sums over data of the feature space. Received: '
         f"space='data', chunk_size={chunk_size}, strategy={strategy}"
       )
@@ -209,7 +210,7 @@ class CollapsedPosterior:
     """
 
     if not distribution.takes_loops(self._strategy):
-      raise ValueError(
+      raise errors.InputError(
         '`run_on_replicas` needs a density with a `TPUStrategy` or a `OneDeviceStrategy`. '
         f'Received: strategy={self._strategy!r}'
       )

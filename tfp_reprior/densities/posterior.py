@@ -9,7 +9,7 @@ import keras
 import tensorflow as tf
 from numpy.typing import ArrayLike
 
-from tfp_reprior import compilation, likelihoods
+from tfp_reprior import compilation, errors, likelihoods
 from tfp_reprior.bijectors import readout_reprior
 from tfp_reprior.internal import checks
 from tfp_reprior.internal import parts as parts_lib
@@ -75,9 +75,11 @@ class Posterior:
   ) -> None:
     for name, value in (('x', x), ('y', y)):
       if value is None:
-        raise ValueError(f'`{name}` is missing: a posterior needs data. Received: {name}=None')
+        raise errors.InputError(
+          f'`{name}` is missing: a posterior needs data. Received: {name}=None'
+        )
     if not (noise_scale is None or likelihood is None):
-      raise ValueError(
+      raise errors.InputError(
         '`noise_scale` is that of a Gaussian likelihood: give it, or a `likelihood`. Received: '
         f'noise_scale={noise_scale!r}, likelihood={likelihood!r}'
       )
@@ -87,7 +89,7 @@ class Posterior:
     if likelihood is None:
       self.likelihood = likelihoods.Gaussian(0.1 if noise_scale is None else noise_scale)
     if not isinstance(self.likelihood, likelihoods.Likelihood):
-      raise TypeError(
+      raise errors.InputError(
         '`likelihood` must be one of `tfp_reprior.likelihoods`. Received: '
         f'likelihood={likelihood!r}'
       )
@@ -214,19 +216,21 @@ class Posterior:
     if x.shape.rank != len(expected.shape) or not x.shape[1:].is_compatible_with(
       expected.shape[1:]
     ):
-      raise ValueError(
+      raise errors.InputError(
         f'`x` must have shape [n, {", ".join(map(str, expected.shape[1:]))}] for the model '
         f'{self.split.model.name!r}. Received: x of shape {tuple(x.shape)}'
       )
     if x.shape[0] == 0:
-      raise ValueError(f'`x` must hold at least one input. Received: x of shape {tuple(x.shape)}')
+      raise errors.InputError(
+        f'`x` must hold at least one input. Received: x of shape {tuple(x.shape)}'
+      )
     return x
 
   def check_targets(self, y: ArrayLike, x: tf.Tensor) -> tf.Tensor:
     """Targets for the inputs `x` as a tensor, `[n, ...]`; anything else is refused."""
     y = self.likelihood.check_targets(y, self.split.num_outputs, self.split.dtype)
     if y.shape[0] != x.shape[0]:
-      raise ValueError(
+      raise errors.InputError(
         '`x` and `y` must have the same length. Received: '
         f'x of length {x.shape[0]}, y of length {y.shape[0]}'
       )

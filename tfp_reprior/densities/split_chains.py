@@ -5,6 +5,7 @@ import functools
 import tensorflow as tf
 import tensorflow_probability as tfp
 
+from tfp_reprior import errors
 from tfp_reprior.bijectors import gradients
 from tfp_reprior.densities import collapsed_posterior, composed_posterior
 from tfp_reprior.densities import posterior as posterior_lib
@@ -70,7 +71,7 @@ class SplitChains:
 
   def _evaluate(self, log_prob_fn, parts):
     if parts[0].shape.rank == self._event_ndims[0]:
-      raise ValueError(
+      raise errors.InputError(
         '`parts` must have a chain dimension, to be split over devices. Received: parts of shapes '
         f'{[tuple(p.shape) for p in parts]}'
       )

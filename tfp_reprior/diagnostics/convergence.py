@@ -11,6 +11,7 @@ import tensorflow as tf
 import tensorflow_probability as tfp
 from numpy.typing import ArrayLike
 
+from tfp_reprior import errors
 from tfp_reprior.internal import checks
 
 _FEWEST_DRAWS = 4  # of a chain: halves of one draw have no variance
@@ -71,7 +72,7 @@ def r_hat_squared(draws: ArrayLike) -> tf.Tensor:
   """
   draws = tf.convert_to_tensor(draws)
   if draws.shape.rank < 2 or draws.shape[1] is not None and draws.shape[1] < 2:
-    raise ValueError(
+    raise errors.InputError(
       '`draws` must have shape [s, c, ...] with two chains or more. Received: draws of shape '
       f'{tuple(draws.shape)}'
     )
@@ -205,7 +206,7 @@ def _by_halves(fn, draws):
   """
   draws = np.asarray(draws, np.float64)
   if draws.ndim < 2 or draws.shape[0] < _FEWEST_DRAWS:
-    raise ValueError(
+    raise errors.InputError(
       f'`draws` must have shape [s, c, ...] with {_FEWEST_DRAWS} draws or more. Received: draws of '
       f'shape {draws.shape}'
     )

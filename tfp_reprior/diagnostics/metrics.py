@@ -5,6 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tfp_reprior import errors
+
 _NUM_BINS = 10
 
 
@@ -62,7 +64,7 @@ def _figures_of_reals(prediction, y):
   y = np.asarray(y, np.float64)
   y = y[:, np.newaxis] if y.ndim == 1 and prediction.mean.shape[-1] == 1 else y
   if y.shape != prediction.mean.shape:
-    raise ValueError(
+    raise errors.InputError(
       f'`y` must have the shape of the prediction, {prediction.mean.shape}. Received: y of shape '
       f'{y.shape}'
     )

@@ -6,6 +6,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_probability as tfp
 
+from tfp_reprior import errors
 from tfp_reprior.bijectors import caching
 from tfp_reprior.densities import posterior as posterior_lib
 from tfp_reprior.experimental import (
@@ -104,7 +105,7 @@ class LinearizedReprior(tfp.bijectors.Bijector):
     parameters = dict(locals())
     with tf.name_scope(name) as name:
       if not isinstance(posterior, posterior_lib.Posterior):
-        raise TypeError(
+        raise errors.InputError(
           f'`posterior` must be a `tfp_reprior.Posterior`. Received: {type(posterior).__name__}'
         )
       checks.one_of('method', method, METHODS)
@@ -122,7 +123,7 @@ class LinearizedReprior(tfp.bijectors.Bijector):
       self._step_fn: steps.LevenbergMarquardt | steps.GradientDescent
       if method == 'levenberg_marquardt':
         if step_size is not None:
-          raise ValueError(
+          raise errors.InputError(
             f'`step_size` is of gradient descent only. Received: step_size={step_size}'
           )
         kernel = tangent_kernel.TangentKernel(split, ntk_method, chunk_size)
@@ -130,7 +131,7 @@ class LinearizedReprior(tfp.bijectors.Bijector):
         self._step_fn = steps.LevenbergMarquardt(split, x, y, lam, kernel)
       else:
         if regularizer is not None or step_size is None:
-          raise ValueError(
+          raise errors.InputError(
             '`gradient_descent` has a `step_size`, and no `regularizer`. Received: '
             f'step_size={step_size}, regularizer={regularizer}'
           )
@@ -238,9 +239,9 @@ def _choose(posterior, subset):
   indices = np.asarray(subset)
   n = x.shape[0]
   if indices.ndim != 1 or indices.dtype.kind not in 'iu' or indices.size == 0:
-    raise ValueError(f'`subset` must be a list of integers. Received: subset={subset}')
+    raise errors.InputError(f'`subset` must be a list of integers. Received: subset={subset}')
   if len(set(indices.tolist())) < len(indices) or indices.min() < 0 or indices.max() >= n:
-    raise ValueError(
+    raise errors.InputError(
       f'`subset` must hold different numbers from 0 to {n - 1}. Received: subset={subset}'
     )
   return tf.gather(x, indices), tf.gather(y, indices)
@@ -257,7 +258,7 @@ def _choose_series(log_det, method, split):
   is_linear = method == 'levenberg_marquardt' and taylor_log_det.is_piecewise_linear(split)
   skips = is_linear if series.skips_first_order is None else series.skips_first_order
   if skips and method == 'gradient_descent':
-    raise ValueError(
+    raise errors.InputError(
       'The first order is not zero for gradient descent. Received: skips_first_order=True'
     )
   return series._replace(skips_first_order=skips)
@@ -266,7 +267,7 @@ def _choose_series(log_det, method, split):
 def _known_regularizer(posterior, regularizer):
   value = posterior.regularizer(regularizer)
   if callable(value):
-    raise ValueError(
+    raise errors.InputError(
       '`regularizer` must be a number where the noise is unknown. Received: '
       f'regularizer={regularizer}'
     )

@@ -4,6 +4,7 @@ import keras
 import tensorflow as tf
 from numpy.typing import ArrayLike
 
+from tfp_reprior import errors
 from tfp_reprior.densities import posterior as posterior_lib
 from tfp_reprior.experimental import linearization
 from tfp_reprior.internal import checks
@@ -90,7 +91,7 @@ class TangentKernel:
     split = self._split = split.in_chunks(None)
     layers = dense_layers(split) if method in ('auto', 'structured') else None
     if method == 'structured' and layers is None:
-      raise ValueError(
+      raise errors.InputError(
         "`method='structured'` needs every weight before the readout to be in an `NTKDense` that "
         f'is used once, on vectors. Received: model {split.model.name!r}'
       )

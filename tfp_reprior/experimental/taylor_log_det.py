@@ -5,6 +5,7 @@ from typing import NamedTuple
 import keras
 import tensorflow as tf
 
+from tfp_reprior import errors
 from tfp_reprior.experimental import linearization, tangent_kernel
 from tfp_reprior.internal import checks, random
 from tfp_reprior.internal import parts as parts_lib
@@ -64,7 +65,7 @@ class TaylorSeries(NamedTuple):
     for name in ('order', 'num_probes', 'batch_size'):
       checks.positive_integer(name, getattr(self, name))
     if self.num_probes % self.batch_size:
-      raise ValueError(
+      raise errors.InputError(
         '`batch_size` must divide `num_probes`. Received: '
         f'batch_size={self.batch_size}, num_probes={self.num_probes}'
       )

@@ -5,6 +5,8 @@ import numbers
 import numpy as np
 import tensorflow as tf
 
+from tfp_reprior import errors
+
 
 def static_value(value):
   """The NumPy value of `value` if it is known now, else `None` (a symbolic tensor)."""
@@ -15,7 +17,7 @@ def positive(name, value):
   """Refuses a `value` that is known to be anything but positive and finite."""
   known = static_value(value)
   if known is not None and not (np.all(known > 0) and np.all(np.isfinite(known))):
-    raise ValueError(f'`{name}` must be positive. Received: {name}={value}')
+    raise errors.InputError(f'`{name}` must be positive. Received: {name}={value}')
   return value
 
 
@@ -23,7 +25,7 @@ def non_negative(name, value):
   """Refuses a `value` that is known to be negative or not finite."""
   known = static_value(value)
   if known is not None and not (np.all(known >= 0) and np.all(np.isfinite(known))):
-    raise ValueError(f'`{name}` must not be negative. Received: {name}={value}')
+    raise errors.InputError(f'`{name}` must not be negative. Received: {name}={value}')
   return value
 
 
@@ -31,14 +33,14 @@ def unit_interval(name, value):
   """Refuses a `value` that is known to lie outside [0, 1]."""
   known = static_value(value)
   if known is not None and not np.all((known >= 0) & (known <= 1)):
-    raise ValueError(f'`{name}` must lie in [0, 1]. Received: {name}={value}')
+    raise errors.InputError(f'`{name}` must lie in [0, 1]. Received: {name}={value}')
   return value
 
 
 def positive_integer(name, value):
   """Refuses a `value` that is not a positive Python (or NumPy) integer."""
   if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < 1:
-    raise ValueError(f'`{name}` must be a positive integer. Received: {name}={value!r}')
+    raise errors.InputError(f'`{name}` must be a positive integer. Received: {name}={value!r}')
   return int(value)
 
 
@@ -46,7 +48,7 @@ def one_of(name, value, choices):
   """Refuses a `value` that is not among `choices`."""
   if value not in choices:
     listed = ', '.join(repr(c) for c in choices)
-    raise ValueError(f'`{name}` must be one of {listed}. Received: {name}={value!r}')
+    raise errors.InputError(f'`{name}` must be one of {listed}. Received: {name}={value!r}')
   return value
 
 
@@ -60,7 +62,7 @@ def finite_floats(name, value, dtype):
     value = np.asarray(value)
   source = tf.as_dtype(value.dtype)
   if not source.is_floating:
-    raise TypeError(
+    raise errors.InputError(
       f'`{name}` must hold floating point numbers: standardize inputs, center one-hot targets '
       f'(see `tfp_reprior.data`). Received: {name} of dtype {source.name}'
     )
@@ -68,7 +70,7 @@ def finite_floats(name, value, dtype):
   known = static_value(value)
   if known is not None and not np.all(np.isfinite(known)):
     bad = int(np.size(known) - np.count_nonzero(np.isfinite(known)))
-    raise ValueError(
+    raise errors.InputError(
       f'`{name}` must be finite. Received: {name} of shape {known.shape} with {bad} entries that '
       f'are NaN, infinite, or too large for {tf.as_dtype(dtype).name}'
     )

@@ -13,6 +13,8 @@ import contextlib
 
 import tensorflow as tf
 
+from tfp_reprior import errors
+
 
 class Shard:
   """Rows of the data: those of one replica, or all.
@@ -124,7 +126,7 @@ def check_strategy(strategy):
   if not isinstance(strategy, tf.distribute.Strategy) or isinstance(
     strategy, tf.distribute.experimental.ParameterServerStrategy
   ):
-    raise TypeError(
+    raise errors.InputError(
       '`strategy` must be a `tf.distribute.Strategy` with replicas in step, such as '
       f'`tf.distribute.MirroredStrategy()`. Received: strategy={strategy!r}'
     )

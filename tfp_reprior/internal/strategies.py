@@ -10,6 +10,7 @@ import time
 
 import tensorflow as tf
 
+from tfp_reprior import errors
 from tfp_reprior.internal import checks
 
 NAMES = ('mirrored', 'multiworker', 'tpu')
@@ -41,7 +42,7 @@ def make_strategy(name, devices=None, most_seconds=600.0):
   if name == 'tpu':
     return _tpu(devices or 'local', most_seconds)
   if devices is not None:
-    raise ValueError(
+    raise errors.InputError(
       "`strategy='multiworker'` takes all GPUs of each worker, or else its CPU: leave `devices` "
       f'out. Received: devices={devices}'
     )
@@ -54,7 +55,7 @@ def _mirrored(devices):
   used = [d for d in present if d.startswith('GPU')] or [d for d in present if d.startswith('CPU')]
   if devices is not None and devices.isdigit():
     if not 1 <= int(devices) <= len(used):
-      raise ValueError(
+      raise errors.InputError(
         f'`devices` must be from 1 to {len(used)} here ({", ".join(used)}). Received: '
         f'devices={devices}'
       )
@@ -62,7 +63,7 @@ def _mirrored(devices):
   elif devices is not None:
     used = devices.split(',')
     if not set(used) <= set(present) or len(set(used)) < len(used):
-      raise ValueError(
+      raise errors.InputError(
         f'`devices` must be different ones of {", ".join(present)}. Received: devices={devices}'
       )
   # CPU devices share their memory. And by default, two strategies of one process would take each
@@ -83,7 +84,9 @@ def _tpu(address, most_seconds):
     tf.tpu.experimental.initialize_tpu_system(resolver)
   except tf.errors.OpError as e:
     reason = e.message.splitlines()[0]
-    raise ValueError(f'No TPU can be used there ({reason}). Received: devices={address}') from e
+    raise errors.InputError(
+      f'No TPU can be used there ({reason}). Received: devices={address}'
+    ) from e
   return tf.distribute.TPUStrategy(resolver)
 
 
@@ -91,17 +94,17 @@ def _check_tpu(address, most_seconds):
   """Refuses an address where no TPU answers: TensorFlow itself would wait for it without an end."""
   match = re.fullmatch(r'(?:grpc://)?([^:/]+):(\d+)', address)
   if not match:
-    raise ValueError(
+    raise errors.InputError(
       "`devices` must be 'local', for the TPU of this machine, or an address such as "
       f"'grpc://10.0.0.2:8470'. Received: devices={address}"
     )
   if not _answers(f'{match[1]}:{match[2]}'):
-    raise ValueError(f'Nothing answers at this address. Received: devices={address}')
+    raise errors.InputError(f'Nothing answers at this address. Received: devices={address}')
   try:  # in a process that can be ended
     command = [sys.executable, '-c', _CONNECT, address]
     subprocess.run(command, timeout=most_seconds, check=True, capture_output=True)
   except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as e:
-    raise ValueError(
+    raise errors.InputError(
       f'What answers at this address is no TPU, or is not ready within {most_seconds:g} seconds. '
       f'Received: devices={address}'
     ) from e
@@ -116,7 +119,7 @@ def _cluster(text):
     task = {kind: dict(enumerate(config['cluster'][kind])) for kind in config['cluster']}
     own = addresses.index(task[config['task']['type']][int(config['task']['index'])])
   except (AttributeError, IndexError, KeyError, TypeError, ValueError) as e:
-    raise ValueError(
+    raise errors.InputError(
       "`strategy='multiworker'` needs the environment variable TF_CONFIG, with all workers and "
       'which of them this is, such as {"cluster": {"worker": ["host1:2222", "host2:2222"]}, '
       f'"task": {{"type": "worker", "index": 0}}}}. Received: TF_CONFIG={text}'
@@ -135,7 +138,7 @@ def _meet(addresses, port, own, most_seconds):
     while missing:
       missing -= {i for i in missing if _answers(addresses[i])}
       if missing and time.monotonic() > end:
-        raise ValueError(
+        raise errors.InputError(
           f'Some workers did not come within {most_seconds:g} seconds: '
           f'{", ".join(addresses[i] for i in sorted(missing))}. Start all of them, with the same '
           f'cluster in TF_CONFIG. Received: TF_CONFIG={os.environ["TF_CONFIG"]}'
@@ -148,7 +151,7 @@ def _listen(port):
   try:
     return socket.create_server(('', port))
   except OSError as e:
-    raise ValueError(
+    raise errors.InputError(
       f'The port of this worker in TF_CONFIG cannot be used ({e.strerror}). Received: port {port}'
     ) from e
 

@@ -7,6 +7,8 @@ import zlib
 import numpy as np
 import tensorflow as tf
 
+from tfp_reprior import errors
+
 _GONE = (
   tf.errors.UnavailableError,
   tf.errors.AbortedError,
@@ -16,11 +18,11 @@ _GONE = (
 )
 
 
-class DisagreementError(ValueError):
+class DisagreementError(errors.InputError):
   """What all workers raise together."""
 
 
-class LostWorkerError(RuntimeError):
+class LostWorkerError(errors.RunError):
   """What the others raise when one has failed."""
 
 

@@ -2,6 +2,8 @@
 
 import keras
 
+from tfp_reprior import errors
+
 
 @keras.saving.register_keras_serializable(package='tfp_reprior')
 def erf(x):
@@ -27,7 +29,7 @@ def get(activation):
   try:
     return keras.activations.get(activation)
   except ValueError as e:
-    raise ValueError(
+    raise errors.InputError(
       "`activation` must be 'erf', a name of Keras such as 'gelu', 'relu' or 'tanh', or a "
       f'function. Received: activation={activation!r}'
     ) from e

@@ -6,6 +6,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from tfp_reprior import errors
 from tfp_reprior.internal import checks
 from tfp_reprior.internal.types import Activation, Shape
 from tfp_reprior.layers import ntk_layer
@@ -100,5 +101,5 @@ class NTKConv2D(ntk_layer.NTKLayer):
 def _pair(name, value):
   pair = (value, value) if not isinstance(value, (list, tuple)) else tuple(value)
   if len(pair) != 2:
-    raise ValueError(f'`{name}` must be one integer or two. Received: {name}={value!r}')
+    raise errors.InputError(f'`{name}` must be one integer or two. Received: {name}={value!r}')
   return tuple(checks.positive_integer(name, v) for v in pair)

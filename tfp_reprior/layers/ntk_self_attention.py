@@ -6,6 +6,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from tfp_reprior import errors
 from tfp_reprior.internal import checks
 from tfp_reprior.internal.types import Activation, Shape
 from tfp_reprior.layers import ntk_layer
@@ -76,7 +77,7 @@ class NTKSelfAttention(ntk_layer.NTKLayer):
     self.num_heads = checks.positive_integer('num_heads', num_heads)
     self.query_std = checks.positive('query_std', query_std)
     if self.units % self.num_heads:
-      raise ValueError(
+      raise errors.InputError(
         f'`units` must be a multiple of `num_heads`. Received: units={units}, num_heads={num_heads}'
       )
 

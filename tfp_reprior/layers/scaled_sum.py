@@ -7,6 +7,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from tfp_reprior import errors
 from tfp_reprior.internal.types import Shape
 
 
@@ -45,13 +46,15 @@ class ScaledSum(keras.layers.Layer):
   def __init__(self, scales: Sequence[float], **kwargs: Any) -> None:
     super().__init__(**kwargs)
     if not isinstance(scales, (list, tuple)) or not scales or not all(map(math.isfinite, scales)):
-      raise ValueError(f'`scales` must be a list of finite floats. Received: scales={scales!r}')
+      raise errors.InputError(
+        f'`scales` must be a list of finite floats. Received: scales={scales!r}'
+      )
     self.scales = [float(s) for s in scales]
 
   def build(self, input_shape: Sequence[Shape]) -> None:
     shapes = [tuple(s) for s in input_shape]
     if len(shapes) != len(self.scales) or len(set(shapes)) != 1:
-      raise ValueError(
+      raise errors.InputError(
         f'The inputs must be {len(self.scales)} tensors of one shape. Received: shapes {shapes}'
       )
     self.built = True

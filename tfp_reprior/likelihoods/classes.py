@@ -6,6 +6,7 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import ArrayLike
 
+from tfp_reprior import errors
 from tfp_reprior.internal import checks
 from tfp_reprior.likelihoods import likelihood
 
@@ -61,16 +62,18 @@ class Categorical(_Surrogate):
     y = _as_array(y)
     source = tf.as_dtype(y.dtype)
     if len(y.shape) != 1 or not source.is_integer:
-      raise ValueError(
+      raise errors.InputError(
         '`y` must be a vector of integer labels. Received: y of dtype '
         f'{source.name} and shape {tuple(y.shape)}'
       )
     if num_outputs < 2:
-      raise ValueError(f'Classes need two outputs or more. Received: a model with {num_outputs}')
+      raise errors.InputError(
+        f'Classes need two outputs or more. Received: a model with {num_outputs}'
+      )
     known = checks.static_value(y)
     bad: Any = [] if known is None else np.flatnonzero((known < 0) | (known >= num_outputs))
     if len(bad):
-      raise ValueError(
+      raise errors.InputError(
         f'`y` must hold labels from 0 to {num_outputs - 1}. Received: y[{bad[0]}]={known[bad[0]]}, '
         f'and {len(bad)} such labels in all'
       )
@@ -126,7 +129,7 @@ class Bernoulli(_Surrogate):
     known = checks.static_value(y)
     if known is not None and not np.all((known == 0) | (known == 1)):
       bad = known[(known != 0) & (known != 1)][0]
-      raise ValueError(f'`y` must hold zeros and ones. Received: an entry {bad!r}')
+      raise errors.InputError(f'`y` must hold zeros and ones. Received: an entry {bad!r}')
     meaning = 'a row of {} zeros or ones for each input'
     return likelihood.as_matrix(tf.cast(y, dtype), num_outputs, meaning)
 

@@ -9,6 +9,7 @@ import tensorflow as tf
 import tensorflow_probability as tfp
 from numpy.typing import ArrayLike
 
+from tfp_reprior import errors
 from tfp_reprior.internal import checks
 from tfp_reprior.internal.types import NoiseScale, Parts
 from tfp_reprior.likelihoods import likelihood, noise_prior
@@ -54,7 +55,7 @@ class Gaussian(likelihood.Likelihood):
       return
     scale = np.asarray(checks.positive('noise_scale', noise_scale), np.float64)
     if scale.ndim > 1:
-      raise ValueError(
+      raise errors.InputError(
         '`noise_scale` must be a number, or one for each output. Received: noise_scale of shape '
         f'{scale.shape}'
       )
@@ -85,7 +86,7 @@ class Gaussian(likelihood.Likelihood):
   def check_targets(self, y: ArrayLike, num_outputs: int, dtype: tf.DType) -> tf.Tensor:
     """Targets `[n, k]`, floating point; `[n]` is taken as `[n, 1]` if there is one output."""
     if not self.is_conjugate and len(self.noise_scale) != num_outputs:
-      raise ValueError(
+      raise errors.InputError(
         f'`noise_scale` must have one entry for each of the {num_outputs} outputs. Received: '
         f'noise_scale={self.noise_scale}'
       )

@@ -6,6 +6,7 @@ from typing import Any
 import tensorflow as tf
 from numpy.typing import ArrayLike
 
+from tfp_reprior import errors
 from tfp_reprior.internal.types import Parts
 
 
@@ -100,7 +101,7 @@ def as_matrix(y, num_outputs, meaning):
   if y.shape.rank == 1 and num_outputs == 1:
     y = y[:, tf.newaxis]
   if y.shape.rank != 2 or y.shape[1] != num_outputs:
-    raise ValueError(
+    raise errors.InputError(
       f'`y` must have shape [n, {num_outputs}], {meaning.format(num_outputs)}. Received: y of '
       f'shape {tuple(y.shape)}'
     )

@@ -6,6 +6,8 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_probability as tfp
 
+from tfp_reprior import errors
+
 tfd = tfp.distributions
 
 # The prior beyond these probabilities is cut off, because there quantiles are lost to rounding.
@@ -42,12 +44,12 @@ class NoisePrior:
     try:
       lowest = float(self._exact.quantile(tf.constant(_TAIL, tf.float64)))
     except NotImplementedError as e:
-      raise ValueError(
+      raise errors.InputError(
         'A prior of the noise scale needs a quantile, as those of LogNormal, HalfNormal or Gamma. '
         f'Received: noise_scale={self!r}'
       ) from e
     if not lowest > 0:
-      raise ValueError(
+      raise errors.InputError(
         'A prior of the noise scale must be one of positive numbers. Received: '
         f'noise_scale={self!r}, with quantile {lowest:g} at {_TAIL:.2g}'
       )
@@ -84,7 +86,7 @@ def _number(distribution, name, value):
   except (TypeError, ValueError):
     number = np.nan
   if np.ndim(number) or np.isnan(number):
-    raise ValueError(
+    raise errors.InputError(
       'A prior of the noise scale must be one distribution of `tfp.distributions` for all outputs, '
       f'with numbers as parameters. Received: {type(distribution).__name__} with {name}={value!r}'
     )

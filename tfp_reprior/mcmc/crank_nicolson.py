@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from tfp_reprior import compilation
+from tfp_reprior import compilation, errors
 from tfp_reprior.internal import checks, random
 from tfp_reprior.internal import parts as parts_lib
 from tfp_reprior.internal.types import Seed, State, StepSize
@@ -88,7 +88,7 @@ class PreconditionedCrankNicolson(kernel_lib.Kernel):
     kernel_lib.check_settings(log_likelihood_fn, step_size)
     for value in map(checks.static_value, parts_lib.to_list(step_size)):
       if value is not None and (value > 1.5708).any():
-        raise ValueError(
+        raise errors.InputError(
           f'`step_size` is an angle of pi / 2 at most. Received: step_size={step_size}'
         )
     super().__init__(dict(log_likelihood_fn=log_likelihood_fn, step_size=step_size, name=name))

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import tensorflow as tf
 import tensorflow_probability as tfp
 
-from tfp_reprior import compilation
+from tfp_reprior import compilation, errors
 from tfp_reprior.internal import parts as parts_lib
 from tfp_reprior.internal import random
 
@@ -166,7 +166,7 @@ class Integrator:
       grads = [tf.zeros_like(part) if grad is None else grad for grad, part in pairs]
     missing = [i for i, grad in enumerate(grads) if grad is None]
     if missing or not grads:
-      raise ValueError(
+      raise errors.InputError(
         'The log-density must depend on every state part by differentiable operations; parts that '
         'a likelihood does not depend on must come last. Received: a function without gradient for '
         f'part {missing[0] if missing else 0} of {len(state_parts)}, of shape '

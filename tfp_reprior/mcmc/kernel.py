@@ -5,6 +5,7 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_probability as tfp
 
+from tfp_reprior import errors
 from tfp_reprior.internal import checks, random
 from tfp_reprior.internal import parts as parts_lib
 from tfp_reprior.internal.types import StepSize
@@ -60,7 +61,9 @@ def shown(value):
 def check_settings(log_prob_fn, step_size, damping=1.0, num_integrator_steps=1):
   """Refuses arguments that no kernel can have."""
   if not callable(log_prob_fn):
-    raise TypeError(f'The log-density must be callable. Received: {type(log_prob_fn).__name__}')
+    raise errors.InputError(
+      f'The log-density must be callable. Received: {type(log_prob_fn).__name__}'
+    )
   for value in parts_lib.to_list(step_size):
     checks.positive('step_size', value)
   for value in parts_lib.to_list(damping):
@@ -73,7 +76,7 @@ def per_part(value, parts):
   """A scalar setting, or a list with one for each part, as a list of tensors."""
   values = parts_lib.to_list(value)
   if len(values) not in (1, len(parts)):
-    raise ValueError(
+    raise errors.InputError(
       f'A list of step sizes or dampings must have an entry for each of the {len(parts)} state '
       f'parts. Received: {len(values)} entries'
     )

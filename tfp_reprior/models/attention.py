@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import keras
 
+from tfp_reprior import errors
 from tfp_reprior.internal import checks
 from tfp_reprior.internal.types import Activation
 from tfp_reprior.layers import ntk_conv2d, ntk_dense, ntk_position, ntk_self_attention, scaled_sum
@@ -89,7 +90,7 @@ def attention(
     num_heads=num_heads,
   )
   if width % num_heads:
-    raise ValueError(
+    raise errors.InputError(
       f'`width` must be a multiple of `num_heads`. Received: width={width}, num_heads={num_heads}'
     )
   checks.non_negative('position_std', position_std)
@@ -116,21 +117,21 @@ def _embedded(input_shape, width, patch_size, dtype):
   """The inputs, and their embedding `[n, length, width]`."""
   if len(input_shape) == 2:
     if patch_size is not None:
-      raise ValueError(
+      raise errors.InputError(
         'Sequences have no `patch_size`; images have `input_shape` (height, width, channels). '
         f'Received: input_shape={input_shape!r}, patch_size={patch_size!r}'
       )
     inputs = keras.Input(tuple(input_shape), dtype=dtype, name='inputs')
     return inputs, ntk_dense.NTKDense(width, dtype=dtype, name='embedding')(inputs)
   if len(input_shape) != 3:
-    raise ValueError(
+    raise errors.InputError(
       '`input_shape` must be (height, width, channels) or (length, features). Received: '
       f'input_shape={input_shape!r}'
     )
   inputs, images = ends.image_inputs(input_shape, dtype)
   patch_size = checks.positive_integer('patch_size', 4 if patch_size is None else patch_size)
   if any(size % patch_size for size in input_shape[:2]):
-    raise ValueError(
+    raise errors.InputError(
       '`patch_size` must divide height and width of the images. Received: '
       f'patch_size={patch_size}, input_shape={input_shape!r}'
     )

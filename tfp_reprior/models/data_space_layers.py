@@ -6,6 +6,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from tfp_reprior import errors
 from tfp_reprior.layers import data_space_dense, ntk_dense
 from tfp_reprior.models import graphs
 
@@ -113,7 +114,7 @@ def distinct_rows(x):
 
 def check_no_chunks(chunk_size):
   if chunk_size is not None:
-    raise ValueError(
+    raise errors.InputError(
       'Data space needs all inputs at once: leave `chunk_size` out. Received: '
       f'chunk_size={chunk_size}'
     )

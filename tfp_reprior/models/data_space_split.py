@@ -6,6 +6,7 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import ArrayLike
 
+from tfp_reprior import errors
 from tfp_reprior.internal import checks, random
 from tfp_reprior.internal.types import Parts, Seed
 from tfp_reprior.layers import data_space_dense
@@ -80,7 +81,7 @@ class DataSpaceSplit(readout_split.ReadoutSplit):
     split = split.network  # wherever its layers are
     self._x, self._rows = x, checks.static_value(x)
     if self._rows is None:
-      raise ValueError(f'`x` must be known when the graph is made. Received: x={x}')
+      raise errors.InputError(f'`x` must be known when the graph is made. Received: x={x}')
     self._distinct, self._index = data_space_layers.distinct_rows(self._rows)
     num_rows = self._distinct.shape[0]
     self._layer_spaces = data_space_layers.choose(split, num_rows, hidden_space)
@@ -330,7 +331,7 @@ class DataSpaceSplit(readout_split.ReadoutSplit):
       return
     known = checks.static_value(x)
     if known is None or not np.array_equal(known, self._rows):
-      raise ValueError(
+      raise errors.InputError(
         'This split is for the training inputs that it was made with; new ones take `embed_new`. '
         f'Received: x of shape {tuple(x.shape)}'
       )

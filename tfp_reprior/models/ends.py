@@ -4,6 +4,7 @@ import numbers
 
 import keras
 
+from tfp_reprior import errors
 from tfp_reprior.internal import checks
 from tfp_reprior.layers import ntk_dense
 
@@ -18,9 +19,9 @@ def check_arguments(input_shape, readout_weight_std, readout_bias_std, **sizes):
     **sizes: Must be positive integers.
   """
   if not isinstance(input_shape, (list, tuple)):
-    raise ValueError(f'`input_shape` must be a tuple. Received: input_shape={input_shape!r}')
+    raise errors.InputError(f'`input_shape` must be a tuple. Received: input_shape={input_shape!r}')
   if not all(isinstance(size, numbers.Integral) and size > 0 for size in input_shape):
-    raise ValueError(
+    raise errors.InputError(
       f'`input_shape` must hold positive integers. Received: input_shape={input_shape!r}'
     )
   for argument, value in sizes.items():
@@ -41,7 +42,7 @@ def image_inputs(input_shape, dtype):
     images: The same as `[n, height, width, channels]`.
   """
   if len(input_shape) not in (2, 3):
-    raise ValueError(
+    raise errors.InputError(
       '`input_shape` must be (height, width, channels), or (height, width) for one channel. '
       f'Received: input_shape={input_shape!r}'
     )

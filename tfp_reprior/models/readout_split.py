@@ -10,6 +10,7 @@ import keras
 import tensorflow as tf
 from numpy.typing import ArrayLike
 
+from tfp_reprior import errors
 from tfp_reprior.internal import checks, chunks, random
 from tfp_reprior.internal import parts as parts_lib
 from tfp_reprior.internal.types import Parts, Seed
@@ -269,7 +270,7 @@ class ReadoutSplit:
       self.model.trainable_variables, parts, self.event_shapes, strict=True
     ):
       if part.shape != shape:
-        raise ValueError(
+        raise errors.InputError(
           '`parts` must be one draw, without chain dimensions. Received: a part of shape '
           f'{tuple(part.shape)} for {variable.path} of shape {shape}'
         )
@@ -288,27 +289,27 @@ class ReadoutSplit:
     name = 'hidden_parts' if hidden else 'parts'
     if not parts_lib.is_list_like(parts) or len(parts) != len(shapes):
       received = f'{len(parts)} parts' if parts_lib.is_list_like(parts) else type(parts).__name__
-      raise ValueError(
+      raise errors.InputError(
         f'`{name}` must be a list of {len(shapes)} tensors of shapes {shapes}, with optional '
         f'leading chain dimensions. Received: {received}'
       )
     parts = [tf.convert_to_tensor(p) for p in parts]
     for i, (part, shape) in enumerate(zip(parts, shapes, strict=True)):
       if part.dtype != self.dtype:
-        raise TypeError(
+        raise errors.InputError(
           f'`{name}` must have the dtype of the model, {self.dtype.name}. Received: '
           f'{name}[{i}] of dtype {part.dtype.name}'
         )
       chain_ndims = part.shape.rank - len(shape)
       if chain_ndims < 0 or not part.shape[chain_ndims:].is_compatible_with(shape):
-        raise ValueError(
+        raise errors.InputError(
           f'`{name}[{i}]` must have shape {shape} after its chain dimensions. Received: '
           f'shape {tuple(part.shape)}'
         )
       if not part.shape[:chain_ndims].is_compatible_with(
         parts[0].shape[: parts[0].shape.rank - len(shapes[0])]
       ):
-        raise ValueError(
+        raise errors.InputError(
           f'`{name}` must have the same chain dimensions. Received: shapes '
           f'{[tuple(p.shape) for p in parts]} for events of shapes {shapes}'
         )
@@ -336,7 +337,7 @@ def _prior_std(variable, layer, plain_std):
       return plain_std['kernel'] / math.sqrt(math.prod(variable.shape[:-num_output_dimensions]))
     if isinstance(layer, kind) and variable is layer.bias:
       return plain_std['bias']
-  raise ValueError(
+  raise errors.InputError(
     'The prior is known for weights of layers in NTK parametrisation (subclasses of `NTKLayer`), '
     'Dense, convolutional and depthwise convolutional layers. Received: '
     f'{variable.path} of shape {variable.shape} in a layer of type {type(layer).__name__}'

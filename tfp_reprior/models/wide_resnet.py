@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import keras
 
+from tfp_reprior import errors
 from tfp_reprior.internal import checks
 from tfp_reprior.internal.types import Activation
 from tfp_reprior.layers import activations, ntk_conv2d, scaled_sum
@@ -100,14 +101,14 @@ def wide_resnet(
     depth=depth,
   )
   if depth < 8 or depth % 6 != 2:
-    raise ValueError(
+    raise errors.InputError(
       f'`depth` must be 6 m + 2 with positive m: 8, 14, 20, ... Received: depth={depth}'
     )
   checks.positive('skip_offset', skip_offset)
   checks.one_of('skip_weighting', skip_weighting, SKIP_WEIGHTINGS)
   inputs, images = ends.image_inputs(input_shape, dtype)
   if any(size % 4 for size in input_shape[:2]):
-    raise ValueError(
+    raise errors.InputError(
       'Height and width of `input_shape` must be multiples of 4, because two stages halve them. '
       f'Received: input_shape={input_shape!r}'
     )

@@ -4,6 +4,8 @@ import contextlib
 
 import numpy as np
 
+from tfp_reprior import errors
+
 # The palette of Okabe and Ito, which the color-blind can tell apart.
 COLORS = ('#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00', '#56b4e9')
 MUTED = '#56606e'
@@ -40,7 +42,9 @@ def canvas(width, height):
   try:
     from matplotlib import figure, style  # kept out of `import tfp_reprior`
   except ImportError as e:
-    raise ImportError('Drawing needs matplotlib: pip install tfp-reprior[plot]') from e
+    raise errors.MissingPackageError(
+      'Drawing needs matplotlib: pip install tfp-reprior[plot]'
+    ) from e
   with style.context(['default', _STYLE]):  # whatever the settings of the user
     yield figure.Figure(figsize=(width, height), layout='constrained')
 

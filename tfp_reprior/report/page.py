@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tfp_reprior import errors
 from tfp_reprior.diagnostics import verdict
 from tfp_reprior.internal import files
 from tfp_reprior.internal.types import Path
@@ -54,13 +55,13 @@ def write_report(
   """
   results = list(results)
   if not results:
-    raise ValueError('`results` must hold one result or more. Received: results=[]')
+    raise errors.InputError('`results` must hold one result or more. Received: results=[]')
   if names is None:
     names = [f'{r.settings["model"]}, {r.settings["sampler"]}' for r in results]
     if len(set(names)) < len(names):
       names = [f'{i}. {name}' for i, name in enumerate(names, 1)]
   if len(names) != len(results):
-    raise ValueError(
+    raise errors.InputError(
       f'`names` must hold a name for each of the {len(results)} results. Received: names={names}'
     )
   runs = [measures.Run(result, str(name)) for result, name in zip(results, names, strict=True)]
@@ -76,7 +77,9 @@ def _template():
   try:
     import jinja2  # kept out of `import tfp_reprior`
   except ImportError as e:
-    raise ImportError('The report needs Jinja2: pip install tfp-reprior[plot]') from e
+    raise errors.MissingPackageError(
+      'The report needs Jinja2: pip install tfp-reprior[plot]'
+    ) from e
   environment = jinja2.Environment(
     loader=jinja2.PackageLoader('tfp_reprior.report'),
     autoescape=True,

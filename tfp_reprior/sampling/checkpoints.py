@@ -9,6 +9,7 @@ import warnings
 
 import numpy as np
 
+from tfp_reprior import errors
 from tfp_reprior.internal import files
 
 _NUM_KEPT = 3
@@ -54,7 +55,7 @@ class CheckpointStore:
         arrays = files.load_arrays(path)
         # The checksums of the file format leave out its table of contents.
         if str(arrays.pop(_DIGEST)) != _digest(arrays):
-          raise ValueError('its checksum is wrong')
+          raise errors.InputError('its checksum is wrong')
         return arrays
       except Exception as e:  # what is damaged can fail in any way
         warnings.warn(
@@ -81,13 +82,13 @@ def check_room(folder, num_bytes):
     with tempfile.TemporaryFile(dir=folder):
       pass
   except OSError as e:
-    raise ValueError(
+    raise errors.InputError(
       f'`run_dir` must be a folder that can be written to ({e.strerror}). Received: '
       f'run_dir={str(folder)!r}'
     ) from e
   free = shutil.disk_usage(folder).free
   if free < num_bytes:
-    raise ValueError(
+    raise errors.InputError(
       '`run_dir` must have room for checkpoints and kept draws, about '
       f'{num_bytes / 2**20:.0f} MiB. Received: run_dir={str(folder)!r} with '
       f'{free / 2**20:.0f} MiB left'

@@ -5,7 +5,7 @@ import abc
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tfp_reprior import likelihoods
+from tfp_reprior import errors, likelihoods
 
 # As far as float32 tells a probability from 1.
 _SMALLEST_PROBABILITY = 2.0**-24
@@ -79,7 +79,7 @@ class ClassPrediction(abc.ABC):
     """Targets for these inputs; anything else is refused."""
     y = likelihood.check_targets(y, self.mean.shape[1], np.float64).numpy()
     if len(y) != len(self.mean):
-      raise ValueError(
+      raise errors.InputError(
         f'`y` must hold a target for each of the {len(self.mean)} inputs. Received: y of shape '
         f'{y.shape}'
       )

@@ -9,6 +9,7 @@ import sys
 
 import numpy as np
 
+from tfp_reprior import errors
 from tfp_reprior.internal import checks, files, random
 from tfp_reprior.internal import workers as workers_lib
 from tfp_reprior.mcmc import jittered
@@ -67,7 +68,7 @@ class Driver:
     self._y_test = None
     if y_test is not None:
       if x_test is None:
-        raise ValueError('`y_test` needs `x_test` beside it. Received: x_test=None')
+        raise errors.InputError('`y_test` needs `x_test` beside it. Received: x_test=None')
       self._y_test = posterior.check_targets(y_test, self._x_test).numpy()
     self._folder = None if run_dir is None else pathlib.Path(run_dir)
     self._checkpoint_seconds = checks.positive('checkpoint_seconds', checkpoint_seconds)
@@ -87,7 +88,7 @@ class Driver:
     if not self._sampler.has_damping:
       for name in ('damping', 'num_integrator_steps'):
         if getattr(settings, name) is not None:
-          raise ValueError(
+          raise errors.InputError(
             f'The sampler {self._sampler.name!r} has no momentum: leave `{name}` out. Received: '
             f'{name}={getattr(settings, name)}'
           )
@@ -107,7 +108,7 @@ class Driver:
   def warm_up(self, resume=True):
     """Warms up, or goes on with it, and no more. Returns a `Warmup`."""
     if self._settings.step_size is not None:
-      raise ValueError(
+      raise errors.InputError(
         '`warm_up` finds a `step_size`: leave it out. Received: step_size='
         f'{self._settings.step_size}'
       )
@@ -128,7 +129,7 @@ class Driver:
       try:
         stack.enter_context(files.held(self._folder))
       except BlockingIOError as e:
-        raise ValueError(
+        raise errors.InputError(
           '`run_dir` is in use: another process samples to it. Choose another folder, or wait. '
           f'Received: run_dir={str(self._folder)!r}'
         ) from e
@@ -315,7 +316,7 @@ class Driver:
     try:
       decided = identity.read(self._folder)
     except FileNotFoundError as e:
-      raise ValueError(
+      raise errors.InputError(
         '`run_dir` must be a folder that all workers share. Received: '
         f'run_dir={str(self._folder)!r}, without the files of the chief'
       ) from e
@@ -329,7 +330,7 @@ class Driver:
     """Makes the folder that of this run, or refuses it."""
     is_old = identity.settle(self._folder, described)
     if is_old and not resume:
-      raise ValueError(
+      raise errors.InputError(
         '`run_dir` holds a run already: choose another folder, or `resume=True` to go on with it. '
         f'Received: run_dir={str(self._folder)!r}, resume=False'
       )

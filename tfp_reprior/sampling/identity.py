@@ -11,6 +11,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_probability as tfp
 
+from tfp_reprior import errors
 from tfp_reprior.internal import files
 from tfp_reprior.version import __version__
 
@@ -82,7 +83,7 @@ def settle(folder, described):
       if name not in _FREE + _DECIDED and saved.get(name) != value
     ]
     if different:
-      raise ValueError(
+      raise errors.InputError(
         f'`run_dir` holds a run of something else: {"; ".join(different)}. Choose another folder, '
         f'or the same settings. Received: run_dir={str(folder)!r}'
       )

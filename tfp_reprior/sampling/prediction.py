@@ -8,6 +8,8 @@ import tensorflow as tf
 import tensorflow_probability as tfp
 from numpy.typing import ArrayLike
 
+from tfp_reprior import errors
+
 _BLOCK_SIZE = 2**20  # numbers at a time, to bound memory
 # Of the integral for class probabilities: its points, how many standard deviations it reaches, and
 # what stands for a variance of zero.
@@ -100,7 +102,7 @@ class Prediction:
     """
     q = np.asarray(q, np.float64)
     if not np.all((q > 0) & (q < 1)):
-      raise ValueError(f'`q` must lie in (0, 1). Received: q={q}')
+      raise errors.InputError(f'`q` must lie in (0, 1). Received: q={q}')
     scale = np.sqrt(self.variances + self.noise_variance)
     reach = 1 - float(tf.math.ndtri(min(q.min(), 1 - q.max())))
     shape = (*q.shape, *self.mean.shape)

@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import ArrayLike
 
-from tfp_reprior import diagnostics, likelihoods
+from tfp_reprior import diagnostics, errors, likelihoods
 from tfp_reprior.densities import collapsed_posterior
 from tfp_reprior.densities import posterior as posterior_lib
 from tfp_reprior.diagnostics import verdict as verdict_lib
@@ -136,7 +136,7 @@ class Result:
   def _predict(self, x, batch_size=1024, f_moments=None):
     x = self.posterior.check_inputs(x)
     if not len(self.draws):
-      raise ValueError(
+      raise errors.InputError(
         'There are no kept draws to predict with: the run was stopped before the first of them, or '
         'num_kept_draws was 0'
       )
@@ -188,7 +188,7 @@ class Result:
     """Figures of merit; see `tfp_reprior.diagnostics.evaluate`. By default, of the test data."""
     if prediction is None:
       if self.x_test is None or self.y_test is None:
-        raise ValueError(
+        raise errors.InputError(
           'Without arguments `evaluate` needs a run with `x_test` and `y_test`. Received: '
           f'x_test={_kind(self.x_test)}, y_test={_kind(self.y_test)}'
         )
@@ -346,7 +346,7 @@ def load_result(path: Path, model: keras.Model | None = None) -> Result:
   """
   folder = pathlib.Path(path)
   if not (folder / 'result.npz').exists():
-    raise ValueError(
+    raise errors.InputError(
       '`path` must be a folder that holds a finished run (a file result.npz). Received: '
       f'path={str(path)!r}'
     )

@@ -11,7 +11,7 @@ import keras
 import tensorflow as tf
 from numpy.typing import ArrayLike
 
-from tfp_reprior import compilation, diagnostics, likelihoods
+from tfp_reprior import compilation, diagnostics, errors, likelihoods
 from tfp_reprior.densities import posterior as posterior_lib
 from tfp_reprior.internal import distribution
 from tfp_reprior.internal import workers as workers_lib
@@ -225,12 +225,12 @@ def _make_driver(
   if not isinstance(model, posterior_lib.Posterior):
     posterior = posterior_lib.Posterior(model, **given)
   elif given:
-    raise ValueError(
+    raise errors.InputError(
       f'A `Posterior` has its own {", ".join(f"`{name}`" for name in given)}: leave that out. '
       f'Received: {", ".join(given)} beside {posterior!r}'
     )
   if not isinstance(posterior.likelihood, likelihoods.KINDS):
-    raise ValueError(
+    raise errors.InputError(
       'sample_posterior cannot predict with a likelihood that is not of `tfp_reprior.likelihoods`; '
       'use the kernels of `tfp_reprior.mcmc`. Received: '
       f'likelihood={posterior.likelihood!r}'

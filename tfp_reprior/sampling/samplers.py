@@ -9,6 +9,7 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_probability as tfp
 
+from tfp_reprior import errors
 from tfp_reprior.densities import (
   collapsed_posterior,
   composed_posterior,
@@ -129,7 +130,7 @@ def _resolve_space(posterior, name, strategy, hidden_space):
     return 'auto' if name == 'auto' and strategy is None and not tf.inside_function() else 'weights'
   checks.one_of('hidden_space', hidden_space, data_space_layers.HIDDEN_SPACES)
   if hidden_space == 'data' and not is_possible:
-    raise ValueError(
+    raise errors.InputError(
       'The standard parametrisation, and chunks of data, are for weights. Received: '
       f'hidden_space={hidden_space!r}, sampler={name!r}, chunk_size={posterior.split.chunk_size}'
     )
@@ -231,7 +232,7 @@ def make_sampler(
   takes_loops = strategy is not None and distribution.takes_loops(strategy)
   is_on_tpu = takes_loops and distribution.needs_equal_shards(strategy)
   if is_on_tpu and not (is_collapsed and is_in_weights):
-    raise ValueError(
+    raise errors.InputError(
       'On TPUs only data can be split, and only if the readout is integrated out: Gaussian noise '
       "of one scale, in the coordinates of regularizer='noise' and hidden_space='weights'. "
       f'Received: likelihood={posterior.likelihood!r}, sampler={name!r}, '

@@ -3,6 +3,7 @@
 import dataclasses
 import math
 
+from tfp_reprior import errors
 from tfp_reprior.internal import checks
 from tfp_reprior.models import data_space_layers
 from tfp_reprior.sampling import samplers
@@ -60,7 +61,7 @@ class Settings:
       self._set('damping', float(checks.unit_interval('damping', self.damping)))
     self._check_warmup()
     if self.sampler.endswith('standard') and self.regularizer not in (None, math.inf):
-      raise ValueError(
+      raise errors.InputError(
         f'The sampler {self.sampler!r} has no map to regularize: leave `regularizer` out, or give '
         f'infinity. Received: regularizer={self.regularizer!r}'
       )
@@ -71,11 +72,11 @@ class Settings:
     elif not isinstance(self.regularizer, str) and self.regularizer != math.inf:
       self._set('regularizer', float(checks.positive('regularizer', self.regularizer)))
     if not isinstance(self.seed, int):
-      raise TypeError(f'`seed` must be an integer. Received: seed={self.seed!r}')
+      raise errors.InputError(f'`seed` must be an integer. Received: seed={self.seed!r}')
 
   def _check_tuned_regularizer(self):
     if self.step_size is not None:
-      raise ValueError(
+      raise errors.InputError(
         "`regularizer='tuned'` finds a step size for each of several regularizers: leave "
         f'`step_size` out. Received: step_size={self.step_size}'
       )
@@ -84,12 +85,12 @@ class Settings:
     if self.num_warmup_steps is None:
       return
     if self.step_size is not None:
-      raise ValueError(
+      raise errors.InputError(
         '`num_warmup_steps` is for finding a `step_size`: give one of the two. Received: '
         f'num_warmup_steps={self.num_warmup_steps}, step_size={self.step_size}'
       )
     if checks.positive_integer('num_warmup_steps', self.num_warmup_steps) < _FEWEST_WARMUP_STEPS:
-      raise ValueError(
+      raise errors.InputError(
         f'`num_warmup_steps` must be {_FEWEST_WARMUP_STEPS} or more. Received: '
         f'num_warmup_steps={self.num_warmup_steps}'
       )

@@ -8,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_probability as tfp
 
+from tfp_reprior import errors
 from tfp_reprior.diagnostics import verdict
 from tfp_reprior.mcmc import jittered
 
@@ -26,7 +27,7 @@ _EXPLORATION_SHRINKAGE = 0.15
 _COMPLETE_REFRESHMENT = 0.95  # or more of it
 
 
-class WarmupError(RuntimeError):
+class WarmupError(errors.RunError):
   """Raised if no settings were found with which every chain moves.
 
   #### Examples

@@ -7,6 +7,7 @@ rows of two inputs at once.
 import keras
 import numpy as np
 
+from tfp_reprior import errors
 from tfp_reprior.layers import activations
 
 # Nodes of the trapezoidal rule, in standard deviations. For analytic integrands it converges
@@ -41,7 +42,7 @@ def second_moment(activation, a, b, c):
   if activation in _ANALYTIC:
     return _quadrature(activation, a, b, c)
   known = ', '.join(sorted(repr(f.__name__) for f in (*_CLOSED_FORMS, *_ANALYTIC)))
-  raise ValueError(
+  raise errors.InputError(
     f'The kernel is known for the activations {known}; for others there is `monte_carlo_kernel`. '
     f'Received: activation={getattr(activation, "__name__", activation)!r}'
   )

@@ -6,6 +6,7 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import ArrayLike
 
+from tfp_reprior import errors
 from tfp_reprior.densities import collapsed_posterior, composed_posterior
 from tfp_reprior.densities import posterior as posterior_lib
 from tfp_reprior.internal import checks
@@ -101,10 +102,10 @@ def kl_to_prior(
   """
   checks.one_of('coordinates', coordinates, ('phi', 'theta'))
   if checks.positive_integer('num_draws', num_draws) < 3:
-    raise ValueError(f'`num_draws` must be at least 3. Received: num_draws={num_draws}')
+    raise errors.InputError(f'`num_draws` must be at least 3. Received: num_draws={num_draws}')
   is_conjugate = posterior.likelihood.is_conjugate
   if coordinates == 'theta' and not is_conjugate:
-    raise ValueError(
+    raise errors.InputError(
       f"`coordinates='theta'` needs Gaussian noise of one scale. Received: {posterior.likelihood!r}"
     )
   if is_conjugate:
@@ -163,7 +164,7 @@ def kl_limit(kernel: ArrayLike, y: ArrayLike, noise_scale: float) -> float:
   checks.positive('noise_scale', noise_scale)
   kernel, y = np.asarray(kernel, np.float64), np.asarray(y, np.float64)
   if y.ndim != 2 or kernel.shape != (len(y), len(y)):
-    raise ValueError(
+    raise errors.InputError(
       '`kernel` must have shape [n, n] for `y` of shape [n, k]. Received: kernel of shape '
       f'{kernel.shape}, y of shape {y.shape}'
     )

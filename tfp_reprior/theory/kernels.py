@@ -7,6 +7,7 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import ArrayLike
 
+from tfp_reprior import errors
 from tfp_reprior.internal import checks
 from tfp_reprior.internal.types import Parts, Seed
 from tfp_reprior.layers import ntk_dense
@@ -176,7 +177,7 @@ def monte_carlo_kernel(
   """
   split = _as_split(model)
   if checks.positive_integer('num_draws', num_draws) < 2:
-    raise ValueError(f'`num_draws` must be at least 2. Received: num_draws={num_draws}')
+    raise errors.InputError(f'`num_draws` must be at least 2. Received: num_draws={num_draws}')
   x1, x2 = (None if x is None else tf.convert_to_tensor(x, split.dtype) for x in (x1, x2))
 
   def kernels(parts):
@@ -251,7 +252,7 @@ def _rows(name, x, split):
   x = np.asarray(x, np.float64)
   expected = split.model.input_shape
   if x.ndim != len(expected) or x.shape[1:] != expected[1:]:
-    raise ValueError(
+    raise errors.InputError(
       f'`{name}` must have shape [n, {", ".join(map(str, expected[1:]))}] for the model '
       f'{split.model.name!r}. Received: {name} of shape {x.shape}'
     )
@@ -267,7 +268,7 @@ def _chain(split):
       return layers[::-1]
     inputs = layer._inbound_nodes[node_index].input_tensors
     if layer in seen or len(inputs) != 1:
-      raise ValueError(_refusal(split, layer))
+      raise errors.InputError(_refusal(split, layer))
     seen.add(layer)
     layers += _moment_map(split, layer, inputs[0], is_readout=len(seen) == 1)
     [tensor] = inputs
@@ -280,7 +281,7 @@ def _moment_map(split, layer, inputs, is_readout):
   if isinstance(layer, keras.layers.Activation):
     return [(layer.activation, 1.0, 0.0)]
   if type(layer) not in (ntk_dense.NTKDense, keras.layers.Dense) or len(inputs.shape) != 2:
-    raise ValueError(_refusal(split, layer))
+    raise errors.InputError(_refusal(split, layer))
   if isinstance(layer, ntk_dense.NTKDense):
     return [(layer.activation, layer.weight_std, layer.bias_std)]
   prefix = 'readout_' if is_readout else ''

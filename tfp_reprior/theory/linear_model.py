@@ -5,6 +5,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tfp_reprior import errors
 from tfp_reprior.internal import checks
 
 
@@ -47,7 +48,7 @@ def stable_step_size(psi: ArrayLike, noise_scale: float, regularizer: float = ma
     checks.positive('regularizer', regularizer)
   psi = np.asarray(psi, np.float64)
   if psi.ndim != 2:
-    raise ValueError(f'`psi` must have shape [n, d]. Received: psi of shape {psi.shape}')
+    raise errors.InputError(f'`psi` must have shape [n, d]. Received: psi of shape {psi.shape}')
   squares = np.zeros(psi.shape[1])
   singular_values = np.linalg.svd(psi, compute_uv=False)
   squares[: len(singular_values)] = singular_values**2
