@@ -79,7 +79,7 @@ def test_sampling_prints_its_summary_and_keeps_the_result(toy_run, capsys):
   assert result.num_draws == 4 and result.settings['step_size'] == 0.02
   data = tfr.data.load('toy', num_test=10)
   np.testing.assert_array_equal(result.posterior.x, data.x_train)
-  assert sample.read_preparation(toy_run) == data.preparation
+  assert sample.preparation_of(result) == data.preparation
 
 
 def test_flags_reach_the_sampler(tmp_path):
@@ -109,12 +109,12 @@ def test_saved_keras_models_are_sampled(tmp_path, capsys):
 
 
 def test_a_folder_with_a_run_of_other_data_is_refused(toy_run, capsys):
-  before = (toy_run / 'data.json').read_text()
+  before = (toy_run / 'settings.json').read_text()
   for data in ('--data=diabetes', '--seed=3'):
     arguments = ['sample', '--data=toy', f'--run_dir={toy_run}', '--num_test=10', *SIZES, data]
     assert main.main(arguments) == 1
-    assert 'error: --run_dir holds a run of other data' in capsys.readouterr().err
-  assert (toy_run / 'data.json').read_text() == before
+    assert 'error: `run_dir` holds a run of something else' in capsys.readouterr().err
+  assert (toy_run / 'settings.json').read_text() == before
 
 
 def test_no_resume_refuses_a_folder_with_a_run(toy_run, capsys):
@@ -274,7 +274,9 @@ def test_two_classes_may_have_one_output(tmp_path, capsys):
 
 
 def test_runs_on_classes_of_other_programs_call_them_by_numbers(softmax_run, tmp_path, capsys):
-  tfr.load_result(softmax_run).save(tmp_path / 'run')
+  result = tfr.load_result(softmax_run)
+  result.settings['notes'] = None
+  result.save(tmp_path / 'run')
   np.savez(tmp_path / 'new.npz', x=np.zeros([2, 2], np.float32), y=np.array([0, 2]))
   arguments = ['predict', str(tmp_path / 'run'), f'--data={tmp_path / "new.npz"}']
   assert main.main([*arguments, f'--output={tmp_path / "out.npz"}']) == 0
@@ -321,7 +323,9 @@ def test_predictions_of_known_classes_are_judged(class_run, tmp_path, capsys):
 
 
 def test_runs_of_other_programs_take_data_as_they_are(toy_run, tmp_path, capsys):
-  tfr.load_result(toy_run).save(tmp_path / 'run')
+  result = tfr.load_result(toy_run)
+  result.settings['notes'] = None
+  result.save(tmp_path / 'run')
   x = np.array([[0.5], [-0.7]], np.float32)
   np.savez(tmp_path / 'new.npz', x=x)
   arguments = ['predict', str(tmp_path / 'run'), f'--data={tmp_path / "new.npz"}']

@@ -35,16 +35,16 @@ def add_arguments(parser):
     default='laptop',
     help='how large it is; see above (default: %(default)s)',
   )
-  flags.add(parser, '--out', str, 'figures', 'folder to write to', metavar='DIR')
+  flags.add(parser, '--out', flags.path, 'figures', 'folder to write to', metavar='DIR')
   flags.add(
     parser,
     '--data_dir',
-    str,
+    flags.path,
     None,
     'folder where TensorFlow Datasets prepared cifar10; by default the digits of scikit-learn',
     metavar='DIR',
   )
-  flags.add(parser, '--seed', int, 1, 'seed of everything random')
+  flags.add(parser, '--seed', flags.natural_number, 1, 'seed of everything random')
   parser.add_argument('--quiet', action='store_true', help='show no progress')
 
 

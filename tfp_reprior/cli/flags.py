@@ -1,10 +1,12 @@
 """What several commands share: kinds of flags, and those of data and model."""
 
 import argparse
+import math
 import shlex
 
 import tfp_reprior as tfr
 from tfp_reprior.cli import likelihood, networks
+from tfp_reprior.internal import parsing
 
 SAMPLERS = """\
 samplers:
@@ -40,7 +42,7 @@ data:
 
 def positive_integer(text):
   """The type of a flag."""
-  value = int(text)
+  value = parsing.integer(text)
   if value < 1:
     raise argparse.ArgumentTypeError(f'{value} is not positive')
   return value
@@ -48,15 +50,22 @@ def positive_integer(text):
 
 def natural_number(text):
   """The type of a flag: an integer that may be 0."""
-  value = int(text)
+  value = parsing.integer(text)
   if value < 0:
     raise argparse.ArgumentTypeError(f'{value} is negative')
   return value
 
 
+def path(text):
+  """The type of a flag: the name of a file or folder."""
+  if not text.strip() or '\0' in text:
+    raise argparse.ArgumentTypeError('is empty: a variable that is not set, perhaps?')
+  return text
+
+
 def positive_number(text):
   """The type of a flag."""
-  value = float(text)
+  value = parsing.number(text)
   if not 0 < value < float('inf'):
     raise argparse.ArgumentTypeError(f'{value} is not positive and finite')
   return value
@@ -66,7 +75,7 @@ def regularizer(text):
   """The type of a flag: a name, infinity, or a positive number."""
   if text in ('noise', 'n*noise', 'tuned'):
     return text
-  return float(text) if text == 'inf' else positive_number(text)
+  return math.inf if text == 'inf' else positive_number(text)
 
 
 def noise_scale(text):
@@ -77,7 +86,7 @@ def noise_scale(text):
 def add(group, name, kind, default, text, **kwargs):
   """Adds a flag whose help shows its default, if it has one."""
   shown = '' if default is None else ' (default: %(default)s)'
-  kwargs.setdefault('metavar', 'X' if kind in (float, positive_number) else 'N')
+  kwargs.setdefault('metavar', 'X' if kind in (parsing.number, positive_number) else 'N')
   group.add_argument(name, type=kind, default=default, help=text + shown, **kwargs)
 
 
@@ -93,9 +102,12 @@ def add_problem(parser):
   )
   data = parser.add_argument_group('data')
   data.add_argument(
-    '--data', metavar='NAME|FILE', help='what to fit; see above; required without a --preset'
+    '--data',
+    type=path,
+    metavar='NAME|FILE',
+    help='what to fit; see above; required without a --preset',
   )
-  add(data, '--data_dir', str, None, 'folder of TensorFlow Datasets', metavar='DIR')
+  add(data, '--data_dir', path, None, 'folder of TensorFlow Datasets', metavar='DIR')
   add(
     data,
     '--target',
@@ -140,7 +152,7 @@ def add_problem(parser):
     'as lognormal:-2,1 (see above)',
     metavar='X|PRIOR',
   )
-  add(parser, '--seed', int, 0, 'seed of everything random, the choice of data too')
+  add(parser, '--seed', natural_number, 0, 'seed of everything random, the choice of data too')
 
 
 def _add_model_flag(group, name, kind, text, **kwargs):
@@ -179,7 +191,7 @@ def add_chains(group):
     metavar='NAME',
   )
   text = 'part of the momentum that a transition replaces, from 0 to 1'
-  add(group, '--damping', float, None, f'{text}; by default warm-up finds it')
+  add(group, '--damping', parsing.number, None, f'{text}; by default warm-up finds it')
   add(
     group,
     '--num_integrator_steps',

@@ -2,6 +2,7 @@
 
 import tfp_reprior as tfr
 from tfp_reprior import errors
+from tfp_reprior.internal import parsing
 
 HELP = """\
 likelihoods:
@@ -52,7 +53,7 @@ def _noise_scale(value):
   name, _, numbers = value.partition(':')
   try:
     distribution, num_parameters = _PRIORS[name]
-    parameters = [float(number) for number in numbers.split(',')]
+    parameters = [parsing.number(number) for number in numbers.split(',')]
     if len(parameters) != num_parameters:
       raise ValueError
   except (KeyError, ValueError) as e:

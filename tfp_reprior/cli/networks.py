@@ -61,7 +61,8 @@ def make(args, data):
   try:
     return make_model(data.x_train.shape[1:], num_outputs, **{**defaults, **given})
   except ValueError as e:
-    raise errors.InputError(f'--model={args.model} for {args.data}: {e}') from e
+    words = [f'--{flag}={value}' for flag, value in {'model': args.model, **given}.items()]
+    raise errors.InputError(f'{" ".join(words)} for {args.data}: {e}') from e
 
 
 def _load(path):
@@ -69,5 +70,5 @@ def _load(path):
 
   try:
     return keras.models.load_model(path)
-  except (ValueError, TypeError) as e:
-    raise errors.InputError(f'Keras cannot load {path}: {e}') from e
+  except Exception as e:  # what is damaged can fail in any way
+    raise errors.InputError(f'Keras cannot load --model={path}: {e}') from e

@@ -7,7 +7,7 @@ import numpy as np
 
 import tfp_reprior as tfr
 from tfp_reprior import errors
-from tfp_reprior.cli import likelihood, sample
+from tfp_reprior.cli import flags, likelihood, sample
 
 HELP = 'predict at new inputs'
 
@@ -36,10 +36,13 @@ _LEVELS = (0.05, 0.5, 0.95)
 
 def add_arguments(parser):
   """Adds the flags of this command."""
-  parser.add_argument('run_dir', metavar='RUN_DIR', help='folder of a run')
-  parser.add_argument('--data', required=True, metavar='FILE', help='inputs, .csv or .npz')
+  parser.add_argument('run_dir', type=flags.path, metavar='RUN_DIR', help='folder of a run')
+  parser.add_argument(
+    '--data', type=flags.path, required=True, metavar='FILE', help='inputs, .csv or .npz'
+  )
   parser.add_argument(
     '--output',
+    type=flags.path,
     default='predictions.csv',
     metavar='FILE',
     help='file to write, .csv or .npz (default: %(default)s)',
@@ -55,7 +58,7 @@ def run(args):
       f'--output={args.output}'
     )
   result = tfr.load_result(args.run_dir)
-  preparation = sample.read_preparation(args.run_dir)
+  preparation = sample.preparation_of(result)
   if preparation is None:
     print(f'{args.run_dir} was made without `tfp-reprior sample`: data are taken as they are.')
     preparation = plain_preparation(result.posterior)

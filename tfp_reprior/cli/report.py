@@ -4,6 +4,7 @@ import pathlib
 
 import tfp_reprior as tfr
 from tfp_reprior import errors
+from tfp_reprior.cli import flags
 
 HELP = 'write a report on runs'
 
@@ -18,9 +19,12 @@ example:
 
 def add_arguments(parser):
   """Adds the flags of this command."""
-  parser.add_argument('run_dirs', nargs='+', metavar='RUN_DIR', help='folder of a run')
+  parser.add_argument(
+    'run_dirs', type=flags.path, nargs='+', metavar='RUN_DIR', help='folder of a run'
+  )
   parser.add_argument(
     '--output',
+    type=flags.path,
     default='report.html',
     metavar='FILE',
     help='file to write (default: %(default)s)',

@@ -11,6 +11,8 @@ from tfp_reprior.cli import flags, likelihood, networks
 
 HELP = 'sample the posterior of a network'
 
+_PREPARATION = 'preparation'  # the note that holds it
+
 DESCRIPTION = f"""\
 Samples the posterior of a network's weights: warms up, which finds the settings of the sampler,
 samples, and writes everything to --run_dir, with a report. It is saved every minute: after Ctrl-C,
@@ -42,7 +44,9 @@ def add_arguments(parser):
   flags.add_chains(sampler)
   flags.add_devices(parser)
   run = parser.add_argument_group('run')
-  run.add_argument('--run_dir', required=True, metavar='DIR', help='folder for everything')
+  run.add_argument(
+    '--run_dir', type=flags.path, required=True, metavar='DIR', help='folder for everything'
+  )
   run.add_argument(
     '--resume',
     action=argparse.BooleanOptionalAction,
@@ -80,7 +84,7 @@ def with_workers(args, fn):
 def arguments(args, strategy, is_chief):
   """The arguments of `sample_posterior` and `warm_up` that the flags ask for, by name.
 
-  The chief also says what the data are, and keeps how they were prepared, if there is a folder.
+  The chief also says what the data are. How they were prepared belongs to the run.
   """
   data = flags.load_data(args)
   chosen = likelihood.make(args)
@@ -89,8 +93,6 @@ def arguments(args, strategy, is_chief):
   )
   model = networks.make(args, data)
   if is_chief:
-    if args.run_dir is not None:
-      keep_preparation(args.run_dir, data.preparation)
     print(f'{args.data}: {flags.describe(data)}; devices: {flags.devices()}', flush=True)
   return {
     'model': model,
@@ -106,6 +108,7 @@ def arguments(args, strategy, is_chief):
     'regularizer': args.regularizer,
     'hidden_space': args.hidden_space,
     'seed': args.seed,
+    'notes': {_PREPARATION: data.preparation.to_json()},
     **{name: getattr(args, name) for name in flags.CHAINS},
   }
 
@@ -166,19 +169,7 @@ def write_report(result, run_dir):
     print(f'\nNo report was written. {e}')
 
 
-def keep_preparation(run_dir, preparation):
-  """Writes how the data were prepared beside the run, for `tfp-reprior predict`."""
-  folder = pathlib.Path(run_dir)
-  path, text = folder / 'data.json', preparation.to_json()
-  if (folder / 'settings.json').exists() and (not path.exists() or path.read_text() != text):
-    raise errors.InputError(
-      f'--run_dir holds a run of other data: choose another folder. Received: --run_dir={run_dir}'
-    )
-  folder.mkdir(parents=True, exist_ok=True)
-  path.write_text(text)
-
-
-def read_preparation(run_dir):
-  """What `keep_preparation` wrote; `None` for a run that another program made."""
-  path = pathlib.Path(run_dir) / 'data.json'
-  return tfr.data.Preparation.from_json(path.read_text()) if path.exists() else None
+def preparation_of(result):
+  """How the data of a run were prepared; `None` for a run that another program made."""
+  text = (result.settings['notes'] or {}).get(_PREPARATION)
+  return None if text is None else tfr.data.Preparation.from_json(text)

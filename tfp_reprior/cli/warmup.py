@@ -32,7 +32,9 @@ def add_arguments(parser):
   flags.add_chains(parser.add_argument_group('sampler'))
   flags.add_devices(parser)
   run = parser.add_argument_group('run')
-  run.add_argument('--run_dir', metavar='DIR', help='folder of the run; by default none is kept')
+  run.add_argument(
+    '--run_dir', type=flags.path, metavar='DIR', help='folder of the run; by default none is kept'
+  )
   run.add_argument('--quiet', action='store_true', help='show no progress')
 
 

@@ -119,7 +119,7 @@ def load(
       f'name={str(name)!r}'
     )
   checks.one_of('subset', subset, subsets.NAMES)
-  rng = np.random.default_rng(seed)
+  rng = np.random.default_rng(checks.seed('seed', seed))
   if name == 'toy':
     raw = sources.toy(num_train, num_test, rng)
     num_train = num_test = None

@@ -1,11 +1,17 @@
 """Checks of arguments, with errors that name the argument and the value received."""
 
 import numbers
+import os
+import pathlib
 
 import numpy as np
 import tensorflow as tf
 
 from tfp_reprior import errors
+from tfp_reprior.internal import backend  # noqa: F401
+
+_MOST = 2**31 - 1  # tensors count in int32
+_MOST_SEED = 2**63 - 1
 
 
 def static_value(value):
@@ -13,9 +19,21 @@ def static_value(value):
   return tf.get_static_value(tf.convert_to_tensor(value))
 
 
+def _known_number(name, value):
+  """The NumPy value of `value` if it is known now, else `None`; refuses what is no number."""
+  try:
+    tensor = tf.convert_to_tensor(value)
+    is_number = tensor.dtype.is_floating or tensor.dtype.is_integer
+  except (TypeError, ValueError, OverflowError):
+    is_number = False
+  if not is_number:
+    raise errors.InputError(f'`{name}` must be a number. Received: {name}={value!r}')
+  return tf.get_static_value(tensor)
+
+
 def positive(name, value):
   """Refuses a `value` that is known to be anything but positive and finite."""
-  known = static_value(value)
+  known = _known_number(name, value)
   if known is not None and not (np.all(known > 0) and np.all(np.isfinite(known))):
     raise errors.InputError(f'`{name}` must be positive. Received: {name}={value}')
   return value
@@ -23,7 +41,7 @@ def positive(name, value):
 
 def non_negative(name, value):
   """Refuses a `value` that is known to be negative or not finite."""
-  known = static_value(value)
+  known = _known_number(name, value)
   if known is not None and not (np.all(known >= 0) and np.all(np.isfinite(known))):
     raise errors.InputError(f'`{name}` must not be negative. Received: {name}={value}')
   return value
@@ -31,17 +49,60 @@ def non_negative(name, value):
 
 def unit_interval(name, value):
   """Refuses a `value` that is known to lie outside [0, 1]."""
-  known = static_value(value)
+  known = _known_number(name, value)
   if known is not None and not np.all((known >= 0) & (known <= 1)):
     raise errors.InputError(f'`{name}` must lie in [0, 1]. Received: {name}={value}')
   return value
 
 
-def positive_integer(name, value):
-  """Refuses a `value` that is not a positive Python (or NumPy) integer."""
-  if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < 1:
-    raise errors.InputError(f'`{name}` must be a positive integer. Received: {name}={value!r}')
+def positive_integer(name, value, most=_MOST):
+  """Refuses a `value` that is not a positive Python (or NumPy) integer, or above `most`."""
+  return _integer(name, value, 1, most, 'a positive integer')
+
+
+def natural_number(name, value):
+  """Refuses a `value` that is neither 0 nor a positive integer."""
+  return _integer(name, value, 0, _MOST, '0 or a positive integer')
+
+
+def seed(name, value):
+  """Refuses a `value` that is no integer, negative, or of more than 63 bits."""
+  return _integer(name, value, 0, _MOST_SEED, 'an integer from 0 on')
+
+
+def _integer(name, value, least, most, kind):
+  if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < least:
+    raise errors.InputError(f'`{name}` must be {kind}. Received: {name}={value!r}')
+  if value > most:
+    raise errors.InputError(f'`{name}` must be at most {most}. Received: {name}={value!r}')
   return int(value)
+
+
+def fits_memory(what, num_bytes):
+  """Refuses what would take more memory than there is, before the memory is asked for.
+
+  Args:
+    what: Text: the argument, and its value.
+    num_bytes: How many bytes it takes, at least.
+  """
+  free = _free_memory()
+  if num_bytes > free:
+    raise errors.InputError(
+      f'There must be memory for what is asked for: it takes {num_bytes / 2**30:.4g} GiB, and '
+      f'{free / 2**30:.4g} GiB are free. Received: {what}'
+    )
+
+
+def _free_memory():
+  """Bytes that this process may still take, about."""
+  limits = [os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES')]
+  try:  # on Linux
+    lines = pathlib.Path('/proc/meminfo').read_text().splitlines()
+    limits += [1024 * int(line.split()[1]) for line in lines if line.startswith('MemAvailable:')]
+    limits.append(int(pathlib.Path('/sys/fs/cgroup/memory.max').read_text()))
+  except (OSError, ValueError):
+    pass  # no such file, or no limit
+  return min(limits)
 
 
 def one_of(name, value, choices):

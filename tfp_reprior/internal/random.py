@@ -10,9 +10,11 @@ import math
 import numbers
 from typing import NamedTuple
 
+import numpy as np
 import tensorflow as tf
 import tensorflow_probability as tfp
 
+from tfp_reprior.internal import checks
 from tfp_reprior.internal import parts as parts_lib
 
 # Words of the generator, and how many of their bits become a uniform number: one less than the
@@ -42,7 +44,9 @@ def split_seed(seed, n):
   the seed of a stateful one: here it is always the same, stateless seed.
   """
   if isinstance(seed, numbers.Integral):
-    seed = [0, int(seed)]
+    checks.seed('seed', abs(seed))
+    # Two words of 32 bits, with signs, as TensorFlow wants them.
+    seed = np.array([int(seed) % 2**64], np.uint64).view(np.int32)[::-1]
   seed = tfp.random.sanitize_seed(seed)
   return tf.unstack(tf.random.split(seed, num=n, alg='philox'))
 

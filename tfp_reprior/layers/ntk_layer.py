@@ -63,6 +63,10 @@ class NTKLayer(keras.layers.Layer):
 
   def add_standard_normal(self, shape: Sequence[int], name: str) -> keras.Variable:
     """Creates a trainable weight that starts as a draw from its prior N(0, 1)."""
+    checks.fits_memory(
+      f'a {name} of shape {list(shape)} in the layer {self.name!r}',
+      math.prod(shape) * tf.as_dtype(self.variable_dtype).size,
+    )
     # A new initializer each time: one draws the same numbers whenever it is called.
     initializer = keras.initializers.RandomNormal(stddev=1.0)
     return self.add_weight(shape=tuple(shape), initializer=initializer, name=name)

@@ -8,6 +8,8 @@ from tfp_reprior import errors
 from tfp_reprior.internal import checks
 from tfp_reprior.layers import ntk_dense
 
+_MOST_LAYERS = 10_000
+
 
 def check_arguments(input_shape, readout_weight_std, readout_bias_std, **sizes):
   """Refuses arguments that the layers would not refuse by the name that the caller knows.
@@ -26,6 +28,13 @@ def check_arguments(input_shape, readout_weight_std, readout_bias_std, **sizes):
     )
   for argument, value in sizes.items():
     checks.positive_integer(argument, value)
+  if sizes.get('depth', 1) > _MOST_LAYERS:
+    raise errors.InputError(
+      f'`depth` must be at most {_MOST_LAYERS}. Received: depth={sizes["depth"]}'
+    )
+  # Before the first layer takes its memory: between two hidden layers there are width**2 weights.
+  width, num_between = sizes.get('width', 1), sizes.get('depth', 1) - 1
+  checks.fits_memory(f'width={width}, depth={num_between + 1}', 4 * num_between * width**2)
   checks.positive('readout_weight_std', readout_weight_std)
   checks.non_negative('readout_bias_std', readout_bias_std)
 

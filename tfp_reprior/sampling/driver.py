@@ -70,6 +70,8 @@ class Driver:
       if x_test is None:
         raise errors.InputError('`y_test` needs `x_test` beside it. Received: x_test=None')
       self._y_test = posterior.check_targets(y_test, self._x_test).numpy()
+    if run_dir is not None and not str(run_dir).strip():
+      raise errors.InputError(f'`run_dir` must name a folder. Received: run_dir={run_dir!r}')
     self._folder = None if run_dir is None else pathlib.Path(run_dir)
     self._checkpoint_seconds = checks.positive('checkpoint_seconds', checkpoint_seconds)
     self._strategy = strategy
@@ -92,6 +94,7 @@ class Driver:
             f'The sampler {self._sampler.name!r} has no momentum: leave `{name}` out. Received: '
             f'{name}={getattr(settings, name)}'
           )
+    self._check_memory()
     names = ('warm-up', 'start', 'sampling', 'projections')
     self._seeds = dict(zip(names, random.split_seed(settings.seed, n=len(names)), strict=True))
     self._keep_every = self._choose_keep_every()
@@ -338,6 +341,21 @@ class Driver:
   def _num_state_bytes(self):
     split = self._sampler.posterior.split
     return split.num_parameters * split.dtype.size * self._settings.num_chains
+
+  def _num_trace_bytes(self):
+    """Of the traces, about: most of a draw are projections of weights and of hidden ones."""
+    settings = self._settings
+    return 8 * settings.num_results * settings.num_chains * settings.num_projections
+
+  def _check_memory(self):
+    """Refuses what cannot fit, one by one, so that the error names the argument."""
+    settings, num_bytes = self._settings, self._sampler.posterior.split.dtype.size
+    for name, needed in {
+      'num_chains': 3 * self._num_state_bytes(),  # state, momentum, gradient
+      'num_projections': num_bytes * settings.num_projections * settings.num_chains * 3,
+      'num_results': self._num_trace_bytes(),
+    }.items():
+      checks.fits_memory(f'{name}={getattr(settings, name)}', needed)
 
   def _choose_keep_every(self):
     """One draw in how many is kept, spread evenly over the run."""

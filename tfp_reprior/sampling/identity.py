@@ -4,6 +4,7 @@ import dataclasses
 import hashlib
 import json
 import pathlib
+import reprlib
 import warnings
 
 import keras
@@ -78,7 +79,7 @@ def settle(folder, described):
   if is_old:
     saved = read(folder)
     different = [
-      f'{name} was {saved.get(name)!r} and is {value!r}'
+      f'{name} was {reprlib.repr(saved.get(name))} and is {reprlib.repr(value)}'
       for name, value in described.items()
       if name not in _FREE + _DECIDED and saved.get(name) != value
     ]

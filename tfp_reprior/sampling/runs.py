@@ -56,6 +56,7 @@ def sample_posterior(
   progress: bool = True,
   strategy: tf.distribute.Strategy | None = None,
   chunk_size: int | None = None,
+  notes: dict[str, str] | None = None,
 ) -> result_lib.Result:
   """Samples the posterior of a network's weights, from data and a Keras model to predictions.
 
@@ -119,6 +120,9 @@ def sample_posterior(
       steps is on the cores, and only data are split.
     chunk_size: Positive integer, the number of inputs that go through the network at once, for
       bounded memory; by default all.
+    notes: Dict of texts that belong to the run, such as where its data come from. They are kept as
+      `Result.settings['notes']`, and a `run_dir` with other notes holds another run.
+
   Returns:
     A `Result`.
 

@@ -41,6 +41,7 @@ class Settings:
   num_kept_draws: int | None = None
   over_dispersion: float = 1.0
   seed: int = 0
+  notes: dict[str, str] | None = None
 
   def __post_init__(self):
     checks.one_of('sampler', self.sampler, samplers.NAMES)
@@ -49,8 +50,8 @@ class Settings:
     for name in ('num_chains', 'num_results', 'thinning', 'num_projections'):
       self._set(name, checks.positive_integer(name, getattr(self, name)))
     for name in ('num_burnin_steps', 'num_kept_draws'):
-      if getattr(self, name) not in (None, 0):
-        self._set(name, checks.positive_integer(name, getattr(self, name)))
+      if getattr(self, name) is not None:
+        self._set(name, checks.natural_number(name, getattr(self, name)))
     if self.num_integrator_steps is not None:
       value = checks.positive_integer('num_integrator_steps', self.num_integrator_steps)
       self._set('num_integrator_steps', value)
@@ -71,8 +72,11 @@ class Settings:
       self._check_tuned_regularizer()
     elif not isinstance(self.regularizer, str) and self.regularizer != math.inf:
       self._set('regularizer', float(checks.positive('regularizer', self.regularizer)))
-    if not isinstance(self.seed, int):
-      raise errors.InputError(f'`seed` must be an integer. Received: seed={self.seed!r}')
+    self._set('seed', checks.seed('seed', self.seed))
+    notes = self.notes
+    is_plain = notes is None or isinstance(notes, dict)
+    if not is_plain or not all(isinstance(t, str) for kv in (notes or {}).items() for t in kv):
+      raise errors.InputError(f'`notes` must be a dict of texts. Received: notes={self.notes!r}')
 
   def _check_tuned_regularizer(self):
     if self.step_size is not None:
