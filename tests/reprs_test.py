@@ -52,6 +52,11 @@ def _on_one_device(density_class, density):
   return density_class(density, tf.distribute.OneDeviceStrategy('CPU:0'))
 
 
+def _layerwise(layerwise_class):
+  posterior = toys.tiny_posterior()
+  return layerwise_class(posterior, posterior.sample_prior(seed=1), 3.0)
+
+
 def _collapsed(**settings):
   return tfr.CollapsedPosterior(toys.tiny_posterior(), **settings)
 
@@ -64,6 +69,8 @@ MAKERS = {
   'CategoricalPrediction': lambda: tfr.sampling.CategoricalPrediction(np.full([9, 3, 2], 0.5)),
   'CollapsedPosterior': _collapsed,
   'ComposedPosterior': lambda: tfr.ComposedPosterior(toys.tiny_posterior()),
+  'LayerwisePosterior': lambda: _layerwise(tfr.LayerwisePosterior),
+  'LayerwiseReprior': lambda: _layerwise(tfr.LayerwiseReprior),
   'Dataset': lambda: tfr.data.load('digits', num_train=50, num_test=10),
   'Gaussian': lambda: tfr.likelihoods.Gaussian(np.linspace(0.1, 0.2, 50)),
   'Jittered': lambda: tfr.mcmc.Jittered(_kernel, tfr.mcmc.KernelSettings(tf.constant(0.2))),

@@ -22,6 +22,18 @@ def tiny_posterior(n=5, inputs=3, width=4, outputs=2, depth=1, bias=True, noise_
   return tfr.Posterior(model, x, y, noise_scale)
 
 
+def flat(parts, chain_ndims=0):
+  """Parts as one vector, `[*chains, p]`."""
+  return tf.concat([tf.reshape(p, [*p.shape[:chain_ndims], -1]) for p in parts], axis=-1)
+
+
+def unflat(vector, shapes):
+  """The inverse of `flat`."""
+  sizes = [int(np.prod(s)) for s in shapes]
+  pieces = tf.split(vector, sizes, axis=-1)
+  return [tf.reshape(v, [*vector.shape[:-1], *s]) for v, s in zip(pieces, shapes, strict=True)]
+
+
 def jacobian(function, vector):
   """The dense Jacobian `[p, p]` of a function of chains `[c, p]`, by one gradient.
 

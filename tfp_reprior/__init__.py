@@ -27,6 +27,8 @@ _ROOMS = (
 _NAMES = {
   'CollapsedPosterior': 'densities',
   'ComposedPosterior': 'densities',
+  'LayerwisePosterior': 'densities',
+  'LayerwiseReprior': 'bijectors',
   'Posterior': 'densities',
   'ReadoutReprior': 'bijectors',
   'load_result': 'sampling',

@@ -15,21 +15,11 @@ import tfp_reprior as tfr
 SPACES = ['feature', 'data']
 
 
-def _flat(parts, chain_ndims=0):
-  return tf.concat([tf.reshape(p, [*p.shape[:chain_ndims], -1]) for p in parts], axis=-1)
-
-
-def _unflat(vector, shapes):
-  sizes = [int(np.prod(s)) for s in shapes]
-  pieces = tf.split(vector, sizes, axis=-1)
-  return [tf.reshape(v, [*vector.shape[:-1], *s]) for v, s in zip(pieces, shapes, strict=True)]
-
-
 def _autodiff_log_det(function, parts):
   """log|det| of the dense Jacobian of a function over all parts, without chain dimensions."""
   shapes = [p.shape for p in parts]
   return np.linalg.slogdet(
-    toys.jacobian(lambda rows: _flat(function(_unflat(rows, shapes)), 1), _flat(parts))
+    toys.jacobian(lambda rows: toys.flat(function(toys.unflat(rows, shapes)), 1), toys.flat(parts))
   )[1]
 
 
@@ -88,7 +78,7 @@ def test_both_spaces_give_the_same_density_of_hidden_parts(lam):
     with tf.GradientTape() as outer, tf.GradientTape() as inner:
       outer.watch(phi_out)
       inner.watch(phi_out)
-      parts = [*hidden, *_unflat(phi_out, shapes)]
+      parts = [*hidden, *toys.unflat(phi_out, shapes)]
       value = posterior.target_log_prob_fn(*reprior.forward(parts))
       value += reprior.forward_log_det_jacobian(parts)
       gradient = inner.gradient(value, phi_out)
@@ -125,7 +115,7 @@ def test_frozen_hidden_layers_give_the_exact_ridge_posterior(space):
   shapes = posterior.split.event_shapes[2:]
 
   def readout(phi_out):
-    parts = reprior.forward([*hidden, *_unflat(phi_out, shapes)])
+    parts = reprior.forward([*hidden, *toys.unflat(phi_out, shapes)])
     return np.concatenate([parts[2], parts[3][np.newaxis]])  # [d, k]
 
   mean = readout(tf.zeros([d * k], tf.float64))

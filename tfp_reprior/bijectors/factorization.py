@@ -68,7 +68,7 @@ def scale(psi, targets, regularizer):
     factor = factor[..., tf.newaxis, tf.newaxis]
   a, b = factor * psi, factor * targets
   if a.shape.rank > 2:
-    b = tf.broadcast_to(b, tf.concat([tf.shape(a)[:-2], tf.shape(targets)], axis=0))
+    b = tf.broadcast_to(b, tf.concat([tf.shape(a)[:-2], tf.shape(targets)[-2:]], axis=0))
   return a, b
 
 

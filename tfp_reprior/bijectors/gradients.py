@@ -179,6 +179,62 @@ def _data_backward(factor, a, b, phi, theta, theta_bar, log_det_bar):
   return a_bar, b_bar, theta_bar + tf.matmul(a, z, transpose_a=True)
 
 
+def residuals_and_change(a, b, phi):
+  """What the map makes of a layer whose outputs are wanted, not its weights; in data space.
+
+  ```none
+  theta  = mu + S @ phi
+  e      = a @ theta - b = q - dual,   q = inv(I + L) @ a @ phi,   dual = inv(L.T) @ (s - q)
+  change = -1/2 sum(theta**2 - phi**2) + w log|det(S)| = 1/2 sum(e**2 - s**2) + w log|det(S)|
+  ```
+
+  with `s = inv(L) @ b`. For e: `a @ theta = a @ phi + (L @ L.T - I) @ dual`, and
+  `L @ L.T @ dual = b - L @ q = b - a @ phi + q`. The change is the logarithm of
+  `N(b; 0, K) / N(b; a @ theta, I)`.
+
+  Args:
+    a: Scaled features `[..., n, d]`.
+    b: Scaled targets `[..., n, w]`.
+    phi: `[..., d, w]`.
+
+  Returns:
+    e: `[..., n, w]`.
+    change: `[...]`.
+  """
+
+  @tf.custom_gradient
+  def value(a, b, phi):
+    factor = factorization.DataFactor(a, b)
+    chol, plus, s = factor.chol, factor.chol_plus_identity, factor.shift
+    q = tf.linalg.triangular_solve(plus, tf.matmul(a, phi))
+    dual = tf.linalg.triangular_solve(chol, s - q, adjoint=True)
+    e = q - dual
+    width = tf.cast(tf.shape(b)[-1], b.dtype)
+    change = 0.5 * tf.reduce_sum((e - s) * (e + s), axis=[-2, -1]) + width * factor.log_det()
+
+    def gradient(e_bar, change_bar):
+      scale = change_bar[..., tf.newaxis, tf.newaxis]
+      e_bar = e_bar + scale * e
+      g = -tf.linalg.triangular_solve(chol, e_bar)  # cotangent of s - q
+      s_bar = g - scale * s
+      q_bar = e_bar - g
+      p_bar = tf.linalg.triangular_solve(plus, q_bar, adjoint=True)  # of a @ phi
+      b_bar = tf.linalg.triangular_solve(chol, s_bar, adjoint=True)
+      # Lbar = -dual @ g.T - b_bar @ s.T - p_bar @ q.T, and L.T maps dual to s - q, b_bar to s_bar,
+      # p_bar to q_bar - p_bar.
+      left = tf.concat([s - q, s_bar, q_bar - p_bar], axis=-1)
+      right = tf.concat([g, s, q], axis=-1)
+      product = -tf.matmul(left, right, transpose_b=True)
+      gram_bar = linalg.gram_cotangent(chol, product, width * change_bar)
+      a_bar = tf.matmul(p_bar, phi, transpose_b=True) + tf.matmul(gram_bar, a)
+      bars = a_bar, b_bar, tf.matmul(a, p_bar, transpose_a=True)
+      return [once_differentiable(bar) for bar in bars]
+
+    return (e, change), gradient
+
+  return value(a, b, phi)
+
+
 def inverse(chol):
   """`inv(L @ L.T)`: `[..., m, m]`."""
   identity = tf.eye(tf.shape(chol)[-1], batch_shape=tf.shape(chol)[:-2], dtype=chol.dtype)

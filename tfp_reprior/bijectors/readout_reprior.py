@@ -10,6 +10,7 @@ from tfp_reprior import errors
 from tfp_reprior.bijectors import caching, factorization
 from tfp_reprior.internal import checks
 from tfp_reprior.internal import parts as parts_lib
+from tfp_reprior.internal.types import Parts
 
 
 class ReadoutReprior(tfp.bijectors.Bijector):
@@ -142,18 +143,29 @@ class ReadoutReprior(tfp.bijectors.Bijector):
   def _parts_interact(self):
     return True
 
+  def forward_given(self, psi: tf.Tensor, parts: Parts) -> list[tf.Tensor]:
+    """As `forward`, for known features psi `[*chains, n, d]`."""
+    hidden, phi_out = self._split(parts)
+    return self._join(hidden, self._factorize(hidden, psi).forward(phi_out))
+
+  def inverse_given(self, psi: tf.Tensor, parts: Parts) -> list[tf.Tensor]:
+    """As `inverse`, for known features psi `[*chains, n, d]`."""
+    hidden, theta_out = self._split(parts)
+    return self._join(hidden, self._factorize(hidden, psi).inverse(theta_out))
+
+  def log_det_given(self, psi: tf.Tensor, hidden_parts: Parts) -> tf.Tensor:
+    """As `forward_log_det_jacobian`, for known features psi `[*chains, n, d]`: `[*chains]`."""
+    k = tf.cast(tf.shape(self._targets)[1], self._targets.dtype)
+    return k * self._factorize(hidden_parts, psi).log_det()
+
   def _forward(self, x):
-    hidden, phi_out = self._split(x)
-    return self._join(hidden, self._factorize(hidden).forward(phi_out))
+    return self.forward_given(self._features(x), x)
 
   def _inverse(self, y):
-    hidden, theta_out = self._split(y)
-    return self._join(hidden, self._factorize(hidden).inverse(theta_out))
+    return self.inverse_given(self._features(y), y)
 
   def _forward_log_det_jacobian(self, x):
-    hidden, _ = self._split(x)
-    k = tf.cast(tf.shape(self._targets)[1], self._targets.dtype)
-    return k * self._factorize(hidden).log_det()
+    return self.log_det_given(self._features(x), list(x)[: self._num_hidden])
 
   def _inverse_log_det_jacobian(self, y):
     return -self._forward_log_det_jacobian(y)  # a function of the hidden parts, which are equal
@@ -177,9 +189,12 @@ class ReadoutReprior(tfp.bijectors.Bijector):
     hidden = [tf.identity(h) for h in hidden]
     return [*hidden, *parts_lib.unstack_readout(readout, self._has_bias)]
 
-  def _factorize(self, hidden):
-    """Features and factor, computed anew in each call: a gradient tape must see all of it."""
-    psi = tf.convert_to_tensor(self._features_fn(*hidden))
+  def _features(self, parts):
+    """Computed anew in each call, as factors are: a gradient tape must see all of it."""
+    return self._features_fn(*list(parts)[: self._num_hidden])
+
+  def _factorize(self, hidden, psi):
+    psi = tf.convert_to_tensor(psi)
     self._check_features(psi)
     if self.validate_args:
       psi = tf.debugging.check_numerics(psi, 'The features `psi` must be finite.')

@@ -114,22 +114,26 @@ class CollapsedPosterior:
     return -self.posterior.y.shape.num_elements() / 2 * math.log(2 * math.pi)
 
   def log_likelihood_fn(
-    self, *hidden_parts: tf.Tensor, inverse_temperature: float | tf.Tensor = 1.0
+    self,
+    *hidden_parts: tf.Tensor,
+    inverse_temperature: float | tf.Tensor = 1.0,
+    psi: tf.Tensor | None = None,
   ) -> tf.Tensor:
     """`-V(hidden)`: the likelihood with respect to the prior N(0, I) of phi, `[*chains]`.
 
     Takes the hidden parts, or all parts of phi: it does not depend on the readout. With an
-    `inverse_temperature` that power of it.
+    `inverse_temperature` that power of it. With `psi`, features that are known.
     """
     if len(hidden_parts) == len(self._split.event_shapes):
       hidden_parts = hidden_parts[: self._split.num_hidden]
     hidden_parts = self._split.check_parts(hidden_parts, hidden=True)
-    if self._has_sums:
+    if self._has_sums and psi is None:
       log_likelihood = gradients.explicit(
         lambda *parts: self._data.run(self._sums.value_and_gradients, *parts), hidden_parts
       )
     else:
-      a, b = self._scaled(hidden_parts, self.posterior.x, self.posterior.y)
+      psi = self.posterior.features_fn(*hidden_parts) if psi is None else psi
+      a, b = self._scale(hidden_parts, psi, self.posterior.y)
       space = factorization.choose_space(a, self._space)
       log_likelihood = gradients.marginal_log_likelihood(a, b, space)
     # The determinant of K / s2 becomes that of K.
@@ -166,14 +170,18 @@ class CollapsedPosterior:
     """
     return self.given(hidden_parts).sample(seed)
 
-  def to_theta(self, phi_parts: Parts) -> list[tf.Tensor]:
+  def to_theta(self, phi_parts: Parts, psi: tf.Tensor | None = None) -> list[tf.Tensor]:
     """The weights of a state: as `posterior.reprior(space=space).forward`, data split or not.
 
     With chunks or a strategy the map is that of the feature space.
+
+    Args:
+      phi_parts: List of tensors `[*chains, *event_shape]`.
+      psi: What `posterior.features_fn` is of the hidden ones, if that is known.
     """
     num_hidden = self._split.num_hidden
     hidden_parts, readout_parts = list(phi_parts[:num_hidden]), phi_parts[num_hidden:]
-    return hidden_parts + self.given(hidden_parts).forward(readout_parts)
+    return hidden_parts + self.given(hidden_parts, psi).forward(readout_parts)
 
   def predict(
     self, hidden_parts: Parts, x: ArrayLike, seed: Seed = None

@@ -60,7 +60,10 @@ class ComposedPosterior:
     return self.posterior.log_prior_fn(*phi_parts) + self.log_likelihood_fn(*phi_parts)
 
   def log_likelihood_fn(
-    self, *phi_parts: tf.Tensor, inverse_temperature: float | tf.Tensor = 1.0
+    self,
+    *phi_parts: tf.Tensor,
+    inverse_temperature: float | tf.Tensor = 1.0,
+    psi: tf.Tensor | None = None,
   ) -> tf.Tensor:
     """Log of the density with respect to N(0, I): `[*chains]`.
 
@@ -69,12 +72,13 @@ class ComposedPosterior:
     ```
 
     With an `inverse_temperature`, which the first term is multiplied by, it is that of the prior of
-    theta times a power of the likelihood. A power of the whole would be no density.
+    theta times a power of the likelihood. A power of the whole would be no density. With `psi`,
+    features that are known.
     """
     posterior, split = self.posterior, self.posterior.split
     phi_parts = split.check_parts(phi_parts)
     hidden = phi_parts[: split.num_hidden]
-    psi = posterior.features_fn(*hidden)
+    psi = posterior.features_fn(*hidden) if psi is None else psi
     lam = self.regularizer(*hidden) if callable(self.regularizer) else self.regularizer
     a, b = factorization.scale(psi, posterior.surrogate_targets, lam)
     phi_out = parts_lib.stack_readout(phi_parts[split.num_hidden :])

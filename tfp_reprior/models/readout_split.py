@@ -283,10 +283,12 @@ class ReadoutSplit:
     values = [tf.convert_to_tensor(v.value) for v in self.model.trainable_variables]
     return multiply([1 / s for s in self._scales], values)
 
-  def check_parts(self, parts: Parts, hidden: bool = False) -> list[tf.Tensor]:
+  def check_parts(
+    self, parts: Parts, hidden: bool = False, name: str | None = None
+  ) -> list[tf.Tensor]:
     """Refuses parts of the wrong number, type or shape; returns them as a list of tensors."""
     shapes = self.event_shapes[: self.num_hidden] if hidden else self.event_shapes
-    name = 'hidden_parts' if hidden else 'parts'
+    name = name or ('hidden_parts' if hidden else 'parts')
     if not parts_lib.is_list_like(parts) or len(parts) != len(shapes):
       received = f'{len(parts)} parts' if parts_lib.is_list_like(parts) else type(parts).__name__
       raise errors.InputError(
