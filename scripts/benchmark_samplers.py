@@ -3,13 +3,24 @@
 Each sampler warms up by the same procedure (`tfr.warm_up`; NUTS by dual averaging), then runs the
 same number of gradients: samplers with several gradients a transition take fewer transitions. All
 start from the same weights, images of N(0, I) under the repriorisation. Effective sample sizes are
-those of 100 random projections of the weights (theta) and of the outputs for test inputs (f), per
-chain, mean and minimum over projections. For kernels that use no gradient we count likelihoods.
+per chain, of
+
+  theta           100 random projections of the weights, fresh draws of what the data don't see
+                  among them; for networks of up to 2^24 weights
+  f               100 random projections of the outputs for test inputs
+  log_likelihood  with the readout integrated out, but for samplers that move it
+  norms           squared norms of the weights of each layer
+  state           100 random projections of the hidden parts that the sampler moves: of the weights,
+                  or in data space of the u, which has no fresh draws
+  state norms     squared norms of these
+
+as the mean over projections or layers, for theta and f also the minimum. For kernels that use no
+gradient we count likelihoods. With --json each row is saved when it is made, and the same command
+goes on; several commands may share a file.
 """
 
+import functools
 import itertools
-import json
-import pathlib
 import time
 
 import numpy as np
@@ -18,7 +29,7 @@ import tensorflow_probability as tfp
 from absl import app, flags
 
 import tfp_reprior as tfr
-from tfp_reprior.benchmarks import timing
+from tfp_reprior.benchmarks import results, timing
 from tfp_reprior.internal import random
 from tfp_reprior.plots import drawing
 from tfp_reprior.sampling import runner, warmup
@@ -57,9 +68,9 @@ _SAMPLERS = flags.DEFINE_list(
 _NUM_GRADIENTS = flags.DEFINE_integer('num_gradients', 4000, 'Gradients of each chain.', 100)
 _NUM_WARMUP_STEPS = flags.DEFINE_integer('num_warmup_steps', 1500, 'Gradients of warm-up.', 100)
 _NUM_CHAINS = flags.DEFINE_integer('num_chains', 2, 'Chains, side by side.', 2)
-_THINNING = flags.DEFINE_integer('thinning', 4, 'Traces one state in this many.', 1)
-_SEED = flags.DEFINE_integer('seed', 1, 'Seed of everything random.')
-_JSON = flags.DEFINE_string('json', None, 'File to write the figures to.')
+_THINNING = flags.DEFINE_integer('thinning', 4, 'Traces a state for this many gradients.', 1)
+_SEEDS = flags.DEFINE_list('seeds', ['1'], 'Seeds of everything random, the data among it.')
+_JSON = flags.DEFINE_string('json', None, 'File to write the figures to, and to go on from.')
 _ALSO = flags.DEFINE_list('also', [], 'Such files of earlier runs, to show with this one.')
 _FIGURE = flags.DEFINE_string(
   'figure', None, 'File to draw to, such as a .png: samplers, or one sampler at several widths.'
@@ -69,34 +80,38 @@ _FIGURE = flags.DEFINE_string(
 # Weights of a network that are made anew for each draw, if its layers are in data space.
 _LARGEST_NETWORK = 2**24
 _NUM_TIMED = 20  # transitions
+_CHOSEN = dict.fromkeys(['step size', 'damping', 'steps', 'regularizer'], '')
 _QUANTITIES = {
   'theta': 'weights',
   'f': 'outputs',
   'log_likelihood': 'log-likelihood',
-  'norms': 'norms of layers',
+  'norms': 'norms of weights',
+  'state': 'u',
+  'state norms': 'norms of u',
 }
 
 
-def make(posterior, name):
+def make(posterior, name, seed):
   """Makes a tuned kernel.
 
   Args:
     posterior: A `tfp_reprior.Posterior`.
     name: One of `--samplers`.
+    seed: Integer.
 
   Returns:
     sampler: A `tfp_reprior.sampling.Sampler`, for its coordinates.
     kernel: The kernel.
-    chosen: Its settings, as text.
+    chosen: Its settings, a dict.
     length: The gradients of a transition, about, if it takes as many as it needs.
     count_fn: Function of the results of a transition; returns the gradients that it took,
       `[*chains]`.
     start: The state to start from.
   """
   if name == 'elliptical_slice':
-    return make_elliptical_slice(posterior)
+    return make_elliptical_slice(posterior, seed)
   if name.startswith('nuts'):
-    return make_nuts(posterior, name)
+    return make_nuts(posterior, name, seed)
   name, _, num_steps = name.partition('@')
   name, _, regularizer = name.partition(':')
   found = tfr.warm_up(
@@ -106,17 +121,17 @@ def make(posterior, name):
     num_integrator_steps=int(num_steps) if num_steps else None,
     num_chains=_NUM_CHAINS.value,
     num_warmup_steps=_NUM_WARMUP_STEPS.value,
-    seed=_SEED.value,
+    seed=seed,
     progress=False,
   )
   sampler = tfr.make_sampler(posterior, name, regularizer=found.regularizer)
   length = found.num_integrator_steps
-  chosen = f'{found.step_size:.3g}'
-  if sampler.has_damping:
-    chosen += f', {found.damping:.2g}, {length}'
-  chosen += '' if found.regularizer == 'noise' else f' ({found.regularizer})'
   names = ('step_size', 'damping', 'num_integrator_steps')
   kernel = warmup.sampling_kernel(sampler, {n: getattr(found, n) for n in names})
+  chosen = _CHOSEN | {'step size': found.step_size, 'steps': length}
+  if sampler.has_damping:
+    chosen['damping'] = found.damping
+  chosen['regularizer'] = str(found.regularizer)
   start = [tf.constant(p) for p in found.state]
   return (
     sampler,
@@ -128,7 +143,7 @@ def make(posterior, name):
   )
 
 
-def make_elliptical_slice(posterior):
+def make_elliptical_slice(posterior, seed):
   """As `make`; its gradients are likelihoods, of all chains at once."""
   shapes = [(_NUM_CHAINS.value, *s) for s in posterior.split.event_shapes]
   collapsed = tfr.CollapsedPosterior(posterior)
@@ -148,40 +163,49 @@ def make_elliptical_slice(posterior):
     log_likelihood_fn=log_likelihood_fn,
   )
   sampler = tfr.make_sampler(posterior, 'rotation')
-  start = sampler.start_fn(_NUM_CHAINS.value, _SEED.value)
-  return sampler, kernel, '', 8, count_fn, start
+  start = sampler.start_fn(_NUM_CHAINS.value, seed)
+  return sampler, kernel, _CHOSEN, 8, count_fn, start
 
 
-def make_nuts(posterior, name):
+def make_nuts(posterior, name, seed):
   """As `make`."""
   is_standard = name == 'nuts_standard'
   target = posterior if is_standard else tfr.CollapsedPosterior(posterior)
   kernel = tfp.mcmc.NoUTurnSampler(target.target_log_prob_fn, 0.01, max_tree_depth=6)
   kernel = tfp.mcmc.DualAveragingStepSizeAdaptation(kernel, _NUM_WARMUP_STEPS.value // 30)
   sampler = tfr.make_sampler(posterior, 'standard' if is_standard else 'langevin')
-  start = sampler.start_fn(_NUM_CHAINS.value, _SEED.value)
-  return sampler, kernel, 'adapted', 32, lambda r: r.inner_results.leapfrogs_taken, start
+  start = sampler.start_fn(_NUM_CHAINS.value, seed)
+  return sampler, kernel, _CHOSEN, 32, lambda r: r.inner_results.leapfrogs_taken, start
 
 
-def measure(posterior, name, x_test):
-  """The row of one sampler."""
-  sampler, kernel, chosen, length, count_fn, start = make(posterior, name)
+def measure(case):
+  """The figures of one sampler, posterior and seed."""
+  posterior, x_test = load(case['width'], case['n'], case['seed'])
+  name, seed = case['sampler'], case['seed']
+  sampler, kernel, chosen, length, count_fn, start = make(posterior, name, seed)
   network, split = posterior.split, sampler.posterior.split
   has_weights = network.num_parameters <= _LARGEST_NETWORK
-  project_theta = tfr.diagnostics.RandomProjections(
-    network.event_shapes if has_weights else split.event_shapes, seed=1
-  )
-  project_f = tfr.diagnostics.RandomProjections([(len(x_test), split.num_outputs)], seed=2)
+  project = {
+    'theta': tfr.diagnostics.RandomProjections(network.event_shapes, seed=1)
+    if has_weights
+    else None,
+    'f': tfr.diagnostics.RandomProjections([(len(x_test), split.num_outputs)], seed=2),
+    'state': tfr.diagnostics.RandomProjections(split.event_shapes[: split.num_hidden], seed=3),
+  }
   takes_what_it_needs = name == 'elliptical_slice' or name.startswith('nuts')
 
   def trace_fn(state, results):
-    seed = tf.stack([getattr(results, 'number', tf.constant(0)), 1])
+    number = tf.stack([getattr(results, 'number', tf.constant(0)), 1])
     parts = sampler.parts_fn(state)
-    theta = split.to_weights(parts, seed) if has_weights else parts
-    f = network.apply(theta, x_test) if has_weights else split.apply_new(parts, x_test, seed)
     hidden = parts[: split.num_hidden]
-    trace = {'theta': project_theta(theta), 'f': project_f(f), 'gradients': count_fn(results)}
-    trace['norms'] = tf.stack([tf.reduce_sum(p**2, axis=range(1, p.shape.rank)) for p in hidden], 1)
+    trace = {'gradients': count_fn(results), 'state': project['state'](hidden)}
+    trace['state norms'] = squared_norms(hidden)
+    if has_weights:
+      theta = split.to_weights(parts, number)
+      trace['theta'] = project['theta'](theta)
+      trace['norms'] = squared_norms(theta[: network.num_hidden])
+    f = network.apply(theta, x_test) if has_weights else split.apply_new(parts, x_test, number)
+    trace['f'] = project['f'](f)
     inner = runner.innermost(results)
     if hasattr(inner, 'target_log_prob'):
       trace['log_likelihood'] = inner.target_log_prob
@@ -189,16 +213,13 @@ def measure(posterior, name, x_test):
 
   thinning = 1 if takes_what_it_needs else max(1, _THINNING.value // length)
   num_draws = _NUM_GRADIENTS.value // (thinning * length)
-  trace, state = runner.run_chains(
-    kernel, start, trace_fn, num_draws, thinning, seed=_SEED.value + 1
-  )
+  trace, state = runner.run_chains(kernel, start, trace_fn, num_draws, thinning, seed=seed + 1)
   skip = num_draws // 5
   kept = {key: values[skip:] for key, values in trace.items()}
   gradients = thinning * kept['gradients'].sum(0).mean()
   seconds = seconds_per_gradient(kernel, state, count_fn)
-  row = {'sampler': name, 'step size, damping, steps': chosen}
-  row['acceptance'] = float(np.mean(kept.get('acceptance', np.nan)))
-  for key in ('theta', 'f', 'log_likelihood', 'norms'):
+  row = chosen | {'acceptance': float(np.mean(kept.get('acceptance', np.nan)))}
+  for key in _QUANTITIES:
     if key in kept:
       ess = np.mean(tfr.diagnostics.effective_sample_size(kept[key]), axis=0)  # over chains
       row[f'{key} ESS / 1k gradients'] = float(1000 * np.mean(ess) / gradients)
@@ -208,6 +229,11 @@ def measure(posterior, name, x_test):
   row['ms / gradient of all chains'] = 1000 * seconds
   row['R-hat^2 - 1, f'] = float(np.mean(tfr.diagnostics.r_hat_squared(kept['f']))) - 1
   return row
+
+
+def squared_norms(parts):
+  """Of each part: `[chains, parts]`."""
+  return tf.stack([tf.reduce_sum(p**2, axis=range(1, p.shape.rank)) for p in parts], axis=1)
 
 
 def seconds_per_gradient(kernel, state, count_fn):
@@ -228,23 +254,37 @@ def seconds_per_gradient(kernel, state, count_fn):
   return float(np.median(observed[1:]))
 
 
+@functools.lru_cache(maxsize=1)
+def load(width, num_data, seed):
+  """A posterior, and test inputs."""
+  name = 'digits' if _DATA_DIR.value is None else 'cifar10'
+  data = tfr.data.load(name, num_data, _NUM_TEST.value, seed, _DATA_DIR.value)
+  model = tfr.models.fcn(data.x_train.shape[1:], 10, width)
+  if _LIKELIHOOD.value == 'gaussian':
+    return tfr.Posterior(model, data.x_train, data.y_train), data.x_test
+  categorical = tfr.likelihoods.Categorical()
+  return tfr.Posterior(model, data.x_train, data.labels_train, likelihood=categorical), data.x_test
+
+
 def rows():
   """Yields the figures, row by row."""
   for path in _ALSO.value:
-    yield from json.loads(pathlib.Path(path).read_text())
-  for num_data in map(int, _NUMS_DATA.value):
-    name = 'digits' if _DATA_DIR.value is None else 'cifar10'
-    data = tfr.data.load(name, num_data, _NUM_TEST.value, _SEED.value, _DATA_DIR.value)
-    for width in map(int, _WIDTHS.value):
-      model = tfr.models.fcn(data.x_train.shape[1:], 10, width)
-      if _LIKELIHOOD.value == 'gaussian':
-        posterior = tfr.Posterior(model, data.x_train, data.y_train)
-      else:
-        categorical = tfr.likelihoods.Categorical()
-        posterior = tfr.Posterior(model, data.x_train, data.labels_train, likelihood=categorical)
-      for sampler in _SAMPLERS.value:
-        row = {'width': width, 'n': num_data, 'seed': _SEED.value}
-        yield row | measure(posterior, sampler, data.x_test)
+    yield from results.load(path)
+  settings = {
+    'data': 'digits' if _DATA_DIR.value is None else 'cifar10',
+    'likelihood': _LIKELIHOOD.value,
+    'num_test': _NUM_TEST.value,
+    'num_gradients': _NUM_GRADIENTS.value,
+    'num_warmup_steps': _NUM_WARMUP_STEPS.value,
+    'num_chains': _NUM_CHAINS.value,
+    'thinning': _THINNING.value,
+  }
+  sizes = [[int(i) for i in flag.value] for flag in (_NUMS_DATA, _WIDTHS, _SEEDS)]
+  cases = (
+    {'width': width, 'n': num_data, 'seed': seed, 'sampler': sampler, 'settings': settings}
+    for num_data, width, seed, sampler in itertools.product(*sizes, _SAMPLERS.value)
+  )
+  yield from results.measured(cases, measure, _JSON.value)
 
 
 def draw(figure, rows):
@@ -268,14 +308,20 @@ def draw(figure, rows):
 
 
 def draw_over_widths(figure, rows):
-  """Effective samples per gradient against the width, a curve for each quantity and panel for n."""
+  """Effective samples per gradient against the width, a curve for each quantity and panel for n.
+
+  Means over seeds, and their range.
+  """
   nums_data = sorted({row['n'] for row in rows})
   axes = figure.subplots(1, len(nums_data), sharey=True, squeeze=False)[0]
   for ax, num_data in zip(axes, nums_data, strict=True):
     chosen = sorted((r for r in rows if r['n'] == num_data), key=lambda row: row['width'])
     for (key, label), color in zip(_QUANTITIES.items(), drawing.COLORS, strict=False):
-      known = [(r['width'], r[f'{key} ESS / 1k gradients'] / 1000) for r in chosen]
-      ax.plot(*zip(*known, strict=True), 'o-', ms=3.5, color=color, label=label)
+      ess = f'{key} ESS / 1k gradients'
+      widths = sorted({r['width'] for r in chosen if ess in r})
+      sizes = [[r[ess] / 1000 for r in chosen if r['width'] == w and ess in r] for w in widths]
+      ax.plot(widths, [np.mean(s) for s in sizes], 'o-', ms=3.5, color=color, label=label)
+      ax.vlines(widths, [min(s) for s in sizes], [max(s) for s in sizes], color=color, lw=1)
     drawing.log_log(ax, [r['width'] for r in chosen], [0.01, 1.0])
     ax.set_title(f'{chosen[0]["sampler"]}, n = {num_data}', fontsize=9)
   figure.supxlabel('width', fontsize=9)
@@ -288,10 +334,10 @@ def main(argv):
     raise app.UsageError(f'Unknown arguments: {argv[1:]}')
   tfr.compilation.keep_freed_memory()
   if _FIGURE.value is None:
-    timing.report(rows(), _JSON.value)
+    timing.report(rows())
     return
   with drawing.canvas(7.2, 4.0) as figure:  # first, because it fails without matplotlib
-    measured = timing.report(rows(), _JSON.value)
+    measured = timing.report(rows())
     samplers, widths = ({row[key] for row in measured} for key in ('sampler', 'width'))
     (draw if len(samplers) > 1 or len(widths) < 3 else draw_over_widths)(figure, measured)
     figure.savefig(_FIGURE.value, dpi=200)

@@ -13,9 +13,6 @@ ACTIVATIONS = {
   'gelu': lambda x: x * scipy.special.ndtr(x),
 }
 
-# TensorFlow rounds the square root of 1/2 in its GELU to float32.
-TOLERANCES = {'linear': 1e-10, 'relu': 1e-10, 'erf': 1e-10, 'tanh': 1e-10, 'gelu': 1e-7}
-
 
 # Forward passes.
 

@@ -131,9 +131,8 @@ def test_samplers_of_several_runs_are_drawn(run, tmp_path):
     rows = [{'n': num_data, **row, 'f ESS / 1k gradients': 7.0}]
     (tmp_path / f'{num_data}.json').write_text(json.dumps(rows))
   paths = f'{tmp_path}/5.json,{tmp_path}/6.json'
-  arguments = f'--samplers= --also={paths} --figure={tmp_path}/samplers.png --json={{json}}'
-  run('benchmark_samplers', arguments)
-  assert [row['n'] for row in json.loads((tmp_path / 'figures.json').read_text())] == [5, 6]
+  arguments = f'--samplers= --also={paths} --figure={tmp_path}/samplers.png'
+  assert '| 6 | 4 | rotation |' in run('benchmark_samplers', arguments)
   assert (tmp_path / 'samplers.png').read_bytes().startswith(b'\x89PNG')
 
 

@@ -46,7 +46,7 @@ def matmul_gflops(size=1024, num_rounds=20):
 def machine_facts():
   """What the figures depend on, as a dict of strings and numbers."""
   return {
-    'processor': _processor(),
+    'processor': processor(),
     'cores': os.cpu_count(),
     'devices': [d.device_type for d in tf.config.list_logical_devices()],
     'python': platform.python_version(),
@@ -57,7 +57,8 @@ def machine_facts():
   }
 
 
-def _processor():
+def processor():
+  """The name of the processor."""
   try:
     with open('/proc/cpuinfo') as file:
       names = [line.split(':')[1].strip() for line in file if line.startswith('model name')]
@@ -70,7 +71,7 @@ def report(rows, path=None, facts=None):
   """Prints figures as they come, as a Markdown table, and writes all of them to a file.
 
   Args:
-    rows: Iterable of dicts with the same keys.
+    rows: Iterable of dicts with the same keys. Those of dicts are written, but not printed.
     path: A .json file, written anew after each row; by default none.
     facts: As of `machine_facts`, to print first and write too; by default none.
 
@@ -81,7 +82,8 @@ def report(rows, path=None, facts=None):
     print(facts, '\n')
   done = []
   for row in rows:
-    lines = [row.values()] if done else [row, ['---'] * len(row), row.values()]
+    shown = {key: value for key, value in row.items() if not isinstance(value, dict)}
+    lines = [shown.values()] if done else [shown, ['---'] * len(shown), shown.values()]
     for line in lines:
       print('| ' + ' | '.join(map(_cell, line)) + ' |', flush=True)
     done.append(row)

@@ -1,6 +1,9 @@
-"""Activations by name: those of Keras, and the error function."""
+"""Activations by name: those of Keras, the error function, and a faster GELU."""
+
+import math
 
 import keras
+import tensorflow as tf
 
 from tfp_reprior import errors
 
@@ -9,6 +12,29 @@ from tfp_reprior import errors
 def erf(x):
   """The error function, elementwise."""
   return keras.ops.erf(x)
+
+
+@keras.saving.register_keras_serializable(package='tfp_reprior')
+def gelu(x):
+  """The exact GELU: x times the normal distribution function Phi at x, elementwise.
+
+  What `keras.activations.gelu` is, but for rounding (TensorFlow's rounds a constant to float32), in
+  two thirds of the time: its gradient `Phi(x) + x Phi'(x)` uses Phi(x) once more.
+  """
+
+  @tf.custom_gradient
+  def value(x):
+    phi = 0.5 + 0.5 * tf.math.erf(math.sqrt(0.5) * x)
+
+    def gradient(upstream):
+      # A product in the exponent: TensorFlow's optimizer would put two unary operations into one
+      # that is slow.
+      density = math.sqrt(0.5 / math.pi) * tf.exp(-0.5 * tf.square(x))
+      return upstream * (phi + x * density)
+
+    return x * phi, gradient
+
+  return value(tf.convert_to_tensor(x))
 
 
 def get(activation):
@@ -27,9 +53,10 @@ def get(activation):
   if activation == 'erf':
     return erf
   try:
-    return keras.activations.get(activation)
+    found = keras.activations.get(activation)
   except ValueError as e:
     raise errors.InputError(
       "`activation` must be 'erf', a name of Keras such as 'gelu', 'relu' or 'tanh', or a "
       f'function. Received: activation={activation!r}'
     ) from e
+  return gelu if found is keras.activations.gelu else found

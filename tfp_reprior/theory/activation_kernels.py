@@ -100,6 +100,7 @@ _CLOSED_FORMS = {
   keras.activations.relu: _relu,
   activations.erf: _erf,
   keras.activations.gelu: _gelu,
+  activations.gelu: _gelu,
 }
 _ANALYTIC = (
   keras.activations.tanh,
