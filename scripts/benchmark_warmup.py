@@ -31,11 +31,11 @@ _PROBLEMS = flags.DEFINE_list(
   'Also cifar10-256 and so on, with --data_dir; the number is the width.',
 )
 _SAMPLERS = flags.DEFINE_list('samplers', ['standard', 'langevin', 'auto'], 'Names of samplers.')
-_NUM_SEEDS = flags.DEFINE_integer('num_seeds', 20, 'Runs of each.', 1)
+_NUM_SEEDS = flags.DEFINE_integer('num_seeds', None, 'Runs of each: 20, with --grid 1.', 1)
 _NUM_TRAIN = flags.DEFINE_integer('num_train', 64, 'Images of digits and cifar10.', 1)
 _NUM_RESULTS = flags.DEFINE_integer('num_results', 50, 'Draws of a chain.', 8)
 _NUM_WARMUP_STEPS = flags.DEFINE_integer('num_warmup_steps', None, 'By default that of runs.', 100)
-_GRID = flags.DEFINE_bool('grid', False, 'Compare with a grid, for one seed.')
+_GRID = flags.DEFINE_bool('grid', False, 'Compare with a grid.')
 _NUM_GRADIENTS = flags.DEFINE_integer('num_gradients', 3000, 'Of a chain, for a point of it.', 50)
 _DATA_DIR = flags.DEFINE_string('data_dir', None, 'Of TFDS, with cifar10.')
 _JSON = flags.DEFINE_string('json', None, 'File to write the figures to, and to go on from.')
@@ -179,15 +179,16 @@ def halves(trace, point):
   return figures
 
 
-def compare(problem, sampler_name):
+def compare(problem, sampler_name, seed):
   """The row of warm-up against the grid."""
-  posterior, x_test = make_posterior(problem, seed=0)
+  posterior, x_test = make_posterior(problem, seed)
   found = tfr.warm_up(
     posterior,
     x_test=x_test,
     sampler=sampler_name,
     num_chains=_NUM_CHAINS,
     num_warmup_steps=_NUM_WARMUP_STEPS.value,
+    seed=seed,
     progress=False,
   )
   sampler = tfr.make_sampler(posterior, sampler_name)
@@ -205,6 +206,7 @@ def compare(problem, sampler_name):
   return {
     'problem': problem,
     'sampler': sampler_name,
+    'seed': seed,
     'warm-up: step size, damping, steps, acceptance': describe(points[0]),
     'ESS / 1k gradients': float(second[0]),
     'best of the grid': describe(points[best]),
@@ -220,17 +222,18 @@ def main(argv):
   tfr.compilation.keep_freed_memory()
   path = None if _JSON.value is None else pathlib.Path(_JSON.value)
   done = json.loads(path.read_text()) if path is not None and path.exists() else []
+  num_seeds = _NUM_SEEDS.value or (1 if _GRID.value else 20)
+  run_one = compare if _GRID.value else run
   rows = []
   for problem in _PROBLEMS.value:
     for sampler in _SAMPLERS.value:
       own = [r for r in done if (r['problem'], r['sampler']) == (problem, sampler)]
-      for seed in range(len(own), 1 if _GRID.value else _NUM_SEEDS.value):
-        figures = compare(problem, sampler) if _GRID.value else run(problem, sampler, seed)
-        own.append(figures)
-        done.append(figures)
+      for seed in range(len(own), num_seeds):
+        own.append(run_one(problem, sampler, seed))
+        done.append(own[-1])
         if path is not None:
           path.write_text(json.dumps(done, indent=1))
-      rows.append(own[0] if _GRID.value else summary(problem, sampler, own))
+      rows += own if _GRID.value else [summary(problem, sampler, own)]
       print(rows[-1], flush=True)
   print()
   timing.report(rows)

@@ -269,32 +269,57 @@ def test_no_chain_is_frozen_whatever_the_seed(name):
     assert np.all(np.ptp(result.trace['log_likelihood'], axis=0) > 0)
 
 
-def test_sizes_of_known_variance_see_what_a_run_has_not_seen():
+def _autoregressive(rng, rho, shape):
+  chain = rng.normal(size=shape)
+  for i in range(1, len(chain)):
+    chain[i] = rho * chain[i - 1] + np.sqrt(1 - rho**2) * chain[i]
+  return chain
+
+
+def test_rates_of_known_variance_see_what_a_run_has_not_seen():
   rng = np.random.default_rng(0)
   fast = rng.normal(size=(200, 4, 20))
   slow = np.cumsum(0.05 * rng.normal(size=(200, 4, 20)), axis=0)
-  [a], [b] = (
-    list(s.values()) for s in planner_lib.effective_sample_sizes([{'f': fast}, {'f': slow}])
-  )
-  assert a > 150 and b < 10, 'slow has its own small variance, and looks mixed by that'
+  a, b = planner_lib.mixing_rates([{'f': fast}, {'f': slow}], [1, 1], lag=1)
+  assert a['f'] > 0.75 and b['f'] < 0.05, 'slow has its own small variance, and looks mixed by that'
 
 
-def test_sizes_of_an_autoregressive_chain():
-  # The sum of 0.9**t up to 0.05; the estimate of 80 chains has a relative deviation of 5 %.
-  rng = np.random.default_rng(1)
-  chain = rng.normal(size=(2000, 4, 20))
-  for i in range(1, 2000):
-    chain[i] = 0.9 * chain[i - 1] + np.sqrt(1 - 0.81) * chain[i]
-  [sizes] = planner_lib.effective_sample_sizes([{'f': chain}])
-  t = np.arange(1, 29)
-  assert sizes['f'] == pytest.approx(2000 / (1 + 2 * np.sum(0.9**t)), rel=0.2)
+def test_the_rate_of_an_autoregressive_chain():
+  # The estimate of 80 chains has a relative deviation below 1 %.
+  chain = _autoregressive(np.random.default_rng(1), 0.9, (2000, 4, 20))
+  [rates] = planner_lib.mixing_rates([{'f': chain}], [3], lag=15)
+  rho = 0.9**5
+  assert rates['f'] == pytest.approx((1 - rho) / (1 + rho) / 15, rel=0.05)
+
+
+def test_what_decays_slowly_counts():
+  rng = np.random.default_rng(3)
+  chain = rng.normal(size=(500, 4, 20)) + _autoregressive(rng, 0.99, (500, 4, 20))
+  [rates] = planner_lib.mixing_rates([{'f': chain}], [1], lag=1)
+  assert rates['f'] < 0.15, 'half of the variance is gone after one entry, and would give 0.33'
+
+
+def test_short_runs_tell_which_length_mixes_better():
+  # Two lengths as they were on 64 images of CIFAR-10 at width 512: 84 and 57 effective samples per
+  # 1,000 gradients. 324 gradients of four chains tell them apart; 0.05 of wrong choices would be
+  # exceeded by chance, in 400 tries, with a probability below 1e-6 if they were 0.01.
+  rng = np.random.default_rng(4)
+  num_tries = 400
+  long = _autoregressive(rng, (1 - 0.42) / (1 + 0.42), (64, 4 * num_tries))
+  short = _autoregressive(rng, (1 - 0.057) / (1 + 0.057), (324, 4 * num_tries))
+  num_wrong = 0
+  for i in range(num_tries):
+    traces = [{'f': run[:, 4 * i : 4 * i + 4]} for run in (long, short)]
+    by_long, by_short = planner_lib.mixing_rates(traces, [5, 1], lag=5)
+    num_wrong += by_short['f'] > 1.2 * by_long['f']
+  assert num_wrong <= 0.05 * num_tries
 
 
 def test_layers_are_judged_one_by_one():
   norms = np.random.default_rng(2).normal(size=(100, 4, 2))
   norms[:, :, 1] = np.cumsum(norms[:, :, 1], axis=0)
-  [sizes] = planner_lib.effective_sample_sizes([{'squared_norms': norms}])
-  assert sizes['squared norm 1'] > 5 * sizes['squared norm 2']
+  [rates] = planner_lib.mixing_rates([{'squared_norms': norms}], [1], lag=1)
+  assert rates['squared norm 1'] > 5 * rates['squared norm 2']
 
 
 def test_the_adaptive_kernel_is_pulled_down_by_one_stuck_chain():

@@ -29,9 +29,9 @@ _MOST_CHECKS = 4
 # has to be, to be taken.
 _SHORTER = 1 / 3
 _BETTER = 1.2
+_CLEAR = 0.3  # an autocorrelation that is no noise, in runs of that length
 # How many deviations apart the log-likelihoods of two regions are.
 _FAR = 5.0
-_SMALLEST_RHO = 0.05
 
 
 class Planner:
@@ -216,14 +216,13 @@ class Planner:
     traces = []
     for num_steps, self._friction in candidates:
       traces.append(self._run('measuring', num_steps, int(each / num_steps)))
+    spacings = [num_steps * self._thinning for num_steps, _ in candidates]
+    lag = min(round(_QUARTER_TURN / self._step_size), each / _FEWEST_MEASURED)
     measured = []
-    for i, sizes in enumerate(effective_sample_sizes(traces), -len(candidates)):
-      block, slowest = self._blocks[i], min(sizes, key=sizes.get)
-      size = sizes[slowest] / (len(traces[i]['acceptance']) * self._thinning)
-      self._blocks[i] = block._replace(
-        ess_per_gradient=float(size / block.num_integrator_steps), slowest=slowest
-      )
-      measured.append(self._blocks[i].ess_per_gradient)
+    for i, rates in enumerate(mixing_rates(traces, spacings, lag), -len(candidates)):
+      slowest = min(rates, key=rates.get)
+      measured.append(rates[slowest])
+      self._blocks[i] = self._blocks[i]._replace(ess_per_gradient=measured[-1], slowest=slowest)
     best = int(np.argmax(measured))
     if measured[best] <= _BETTER * measured[0]:
       best = 0
@@ -292,23 +291,28 @@ class Planner:
       )
 
 
-def effective_sample_sizes(traces):
-  """Effective sample sizes of each kind of quantity, comparable between short runs.
+def mixing_rates(traces, spacings, lag):
+  """Effective samples per gradient of each kind of quantity, comparable between short runs.
 
   ```none
-  rho[t] = 1 - mean((x[s + t] - x[s])**2) / (2 variance),   up to the first below 0.05
+  rho[t] = 1 - mean((x[s + t] - x[s])**2) / (2 variance)
+  rate   = (1 - rho) / (1 + rho) / lag       rho = max(rho[lag], rho[4 * lag]**(1 / 4))
   ```
 
-  with the variance of each quantity in all runs together, about the mean of its chain. By its own
-  variance a short run of a slow chain would look as if it mixed.
+  with the variance of each quantity in all runs together, about the mean of its chain: by its own
+  variance a short run of a slow chain would look as if it mixed. The longer lag is for what decays
+  slowly, and counts where it can be told from noise. A sum over all lags has more of that: an error
+  of the variance shifts every rho.
 
   Args:
     traces: List of dicts of arrays `[s, c, ...]`, of the same chains, with other settings.
+    spacings: List of how many gradients there are from one entry of each trace to the next.
+    lag: Positive number of gradients, about those of an independent draw if things go well.
 
   Returns:
-    List of dicts: the effective sample size of one chain, by name.
+    List of dicts: the rate of one chain, by name.
   """
-  sizes = [{} for _ in traces]
+  rates = [{} for _ in traces]
   for name in ('hidden', 'f', 'log_likelihood', 'log_prob', 'squared_norms'):
     if name not in traces[0]:
       continue
@@ -316,30 +320,31 @@ def effective_sample_sizes(traces):
     runs = [r.reshape([*r.shape[:2], -1]) for r in runs]
     # All chains have the same law: their variances are averaged.
     variance = np.mean(np.var(np.concatenate(runs), axis=0), axis=0)  # [r]
-    for size, run in zip(sizes, runs, strict=True):
+    for rate, run, spacing in zip(rates, runs, spacings, strict=True):
+      num_entries = max(1, round(lag / spacing))
       if name == 'squared_norms':  # of layers that mix at different speeds: the slowest
         for i in range(run.shape[-1]):
           key = f'squared norm {i + 1}'
-          size[key] = _size_of_known_variance(run[..., [i]], variance[[i]])
+          rate[key] = _rate_of_known_variance(run[..., [i]], variance[[i]], num_entries) / spacing
       else:
-        size[name] = _size_of_known_variance(run, variance)
-  return sizes
+        rate[name] = _rate_of_known_variance(run, variance, num_entries) / spacing
+  return rates
 
 
-def _size_of_known_variance(x, variance):
-  """Effective sample size of one chain, by `x` `[s, c, r]`, averaged over chains and quantities."""
+def _rate_of_known_variance(x, variance, lag):
+  """Effective samples per entry of `x` `[s, c, r]`, averaged over chains and quantities."""
   moving = variance > 0
   if not np.any(moving):
-    return 1.0
+    return 1.0 / len(x)
   x = x[..., moving] / np.sqrt(variance[moving])
-  num_draws = len(x)
-  total = 0.0
-  for t in range(1, num_draws):
-    rho = 1 - np.mean((x[t:] - x[:-t]) ** 2) / 2
-    if rho < _SMALLEST_RHO:
-      break
-    total += (1 - t / num_draws) * rho
-  return num_draws / (1 + 2 * total)
+
+  def autocorrelation(t):
+    return max(0.0, 1 - float(np.mean((x[t:] - x[:-t]) ** 2)) / 2)
+
+  rho, rho_later = autocorrelation(lag), autocorrelation(4 * lag) if 4 * lag < len(x) else 0.0
+  if rho_later > _CLEAR:
+    rho = max(rho, rho_later**0.25)
+  return (1 - rho) / (1 + rho) / lag
 
 
 def _hint(posterior):
