@@ -34,7 +34,8 @@ from tfp_reprior.internal import random
 from tfp_reprior.plots import drawing
 from tfp_reprior.sampling import runner, warmup
 
-_DATA_DIR = flags.DEFINE_string('data_dir', None, 'Of TFDS, with cifar10; else the digits.')
+_DATA = flags.DEFINE_string('data', None, 'As of `tfr.data.load`; by default digits, or cifar10.')
+_DATA_DIR = flags.DEFINE_string('data_dir', None, 'Of TFDS, for cifar10 in place of the digits.')
 _WIDTHS = flags.DEFINE_list('widths', ['64', '256', '1024'], 'Widths of the network.')
 _NUMS_DATA = flags.DEFINE_list('nums_data', ['64', '256'], 'Numbers of training data.')
 _NUM_TEST = flags.DEFINE_integer('num_test', 100, 'Number of test inputs.', 1)
@@ -63,7 +64,8 @@ _SAMPLERS = flags.DEFINE_list(
   'Which to compare; uncalibrated_langevin is that of Hron et al. (2022). A regularizer other than '
   'noise goes after a colon: rotation:n*noise, rotation:inf, rotation:tuned. auto is rotation with '
   'hidden layers in data space, where they qualify. A number of steps of a transition, in place of '
-  'what warm-up finds, goes after an @: auto@1.',
+  'what warm-up finds, goes after an @: auto@1. The regularizer of hidden layers, for a map on '
+  'every layer, goes after a +: auto+3.',
 )
 _NUM_GRADIENTS = flags.DEFINE_integer('num_gradients', 4000, 'Gradients of each chain.', 100)
 _NUM_WARMUP_STEPS = flags.DEFINE_integer('num_warmup_steps', 1500, 'Gradients of warm-up.', 100)
@@ -113,18 +115,25 @@ def make(posterior, name, seed):
   if name.startswith('nuts'):
     return make_nuts(posterior, name, seed)
   name, _, num_steps = name.partition('@')
+  name, _, layer_regularizer = name.partition('+')
   name, _, regularizer = name.partition(':')
+  layer_regularizer = float(layer_regularizer) if layer_regularizer else None
   found = tfr.warm_up(
     posterior,
     sampler=name,
     regularizer=float(regularizer) if regularizer == 'inf' else regularizer or None,
+    layer_regularizer=layer_regularizer,
     num_integrator_steps=int(num_steps) if num_steps else None,
     num_chains=_NUM_CHAINS.value,
     num_warmup_steps=_NUM_WARMUP_STEPS.value,
     seed=seed,
     progress=False,
   )
-  sampler = tfr.make_sampler(posterior, name, regularizer=found.regularizer)
+  sampler = tfr.make_sampler(
+    posterior, name, regularizer=found.regularizer, layer_regularizer=layer_regularizer
+  )
+  if sampler.anchor is not None:
+    sampler.anchor.place(found.anchor)
   length = found.num_integrator_steps
   names = ('step_size', 'damping', 'num_integrator_steps')
   kernel = warmup.sampling_kernel(sampler, {n: getattr(found, n) for n in names})
@@ -208,7 +217,7 @@ def measure(case):
     trace['f'] = project['f'](f)
     inner = runner.innermost(results)
     if hasattr(inner, 'target_log_prob'):
-      trace['log_likelihood'] = inner.target_log_prob
+      trace['log_likelihood'] = inner.target_log_prob - sampler.unmap_fn(state)[1]
     return trace
 
   thinning = 1 if takes_what_it_needs else max(1, _THINNING.value // length)
@@ -257,13 +266,17 @@ def seconds_per_gradient(kernel, state, count_fn):
 @functools.lru_cache(maxsize=1)
 def load(width, num_data, seed):
   """A posterior, and test inputs."""
-  name = 'digits' if _DATA_DIR.value is None else 'cifar10'
-  data = tfr.data.load(name, num_data, _NUM_TEST.value, seed, _DATA_DIR.value)
-  model = tfr.models.fcn(data.x_train.shape[1:], 10, width)
+  data = tfr.data.load(data_name(), num_data, _NUM_TEST.value, seed, _DATA_DIR.value)
+  num_outputs = data.y_train.shape[1] if _LIKELIHOOD.value == 'gaussian' else 10
+  model = tfr.models.fcn(data.x_train.shape[1:], num_outputs, width)
   if _LIKELIHOOD.value == 'gaussian':
     return tfr.Posterior(model, data.x_train, data.y_train), data.x_test
   categorical = tfr.likelihoods.Categorical()
   return tfr.Posterior(model, data.x_train, data.labels_train, likelihood=categorical), data.x_test
+
+
+def data_name():
+  return _DATA.value or ('digits' if _DATA_DIR.value is None else 'cifar10')
 
 
 def rows():
@@ -271,7 +284,7 @@ def rows():
   for path in _ALSO.value:
     yield from results.load(path)
   settings = {
-    'data': 'digits' if _DATA_DIR.value is None else 'cifar10',
+    'data': data_name(),
     'likelihood': _LIKELIHOOD.value,
     'num_test': _NUM_TEST.value,
     'num_gradients': _NUM_GRADIENTS.value,

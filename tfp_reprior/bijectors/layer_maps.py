@@ -22,9 +22,9 @@ whatever v and lam are.
 import math
 import numbers
 
-import numpy as np
 import tensorflow as tf
 
+from tfp_reprior import errors
 from tfp_reprior.bijectors import factorization, gradients
 from tfp_reprior.internal import parts as parts_lib
 from tfp_reprior.models import dense_layers
@@ -50,7 +50,14 @@ class LayerMaps:
     self._network = dense_layers.DenseLayers(split, x)
     self._layers = self._network.layers
     self.names = [layer.name for layer in self._layers]
-    self.regularizers = check_regularizers(regularizer, self.names)
+    is_one = isinstance(regularizer, numbers.Real)
+    values = [regularizer] * len(self.names) if is_one else regularizer
+    self.regularizers = check_regularizers('regularizer', values)
+    if len(self.regularizers) != len(self.names):
+      raise errors.InputError(
+        f'`regularizer` must be a float, or one for each of the layers {self.names}. Received: '
+        f'regularizer={regularizer}'
+      )
     self._constants = [
       None
       if layer.constant_psi is None or math.isinf(lam)
@@ -217,19 +224,15 @@ def _space(n, d):
   return 'data' if n < d else 'feature'
 
 
-def check_regularizers(regularizer, names):
-  """A float for each layer, as a list."""
-  is_one = isinstance(regularizer, numbers.Real) or np.ndim(regularizer) == 0
-  values = [regularizer] * len(names) if is_one else list(regularizer)
-  if len(values) != len(names):
-    raise ValueError(
-      f'`regularizer` must be a float, or one for each of the layers {names}. Received: '
-      f'regularizer={regularizer}'
+def check_regularizers(name, values):
+  """A list of positive floats, or infinity."""
+  try:
+    values = [float(v) for v in values]
+    is_right = all(v > 0 for v in values)
+  except (TypeError, ValueError):
+    is_right = False
+  if not is_right:
+    raise errors.InputError(
+      f'`{name}` must be positive, for each layer; infinity for no map. Received: {name}={values!r}'
     )
-  for value in values:
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not value > 0:
-      raise ValueError(
-        '`regularizer` must be positive, infinity for no map. Received: '
-        f'regularizer={regularizer!r}'
-      )
-  return [float(v) for v in values]
+  return values

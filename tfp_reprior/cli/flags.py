@@ -78,6 +78,18 @@ def regularizer(text):
   return math.inf if text == 'inf' else positive_number(text)
 
 
+def layer_regularizer(text):
+  """The type of a flag: positive numbers, or infinity, with commas; the text itself."""
+  layer_regularizers(text)
+  return text
+
+
+def layer_regularizers(text):
+  """The number that such a text is, or the list of them."""
+  values = [math.inf if word == 'inf' else positive_number(word) for word in text.split(',')]
+  return values if len(values) > 1 else values[0]
+
+
 def noise_scale(text):
   """The type of a flag: a positive number, or a prior by its name and parameters."""
   return text if likelihood.is_prior(text) else positive_number(text)
@@ -190,6 +202,15 @@ def add_chains(group):
     choices=('auto', 'weights', 'data'),
     metavar='NAME',
   )
+  add(
+    group,
+    '--layer_regularizer',
+    layer_regularizer,
+    None,
+    'for a map on every fully connected layer: a number, such as 3, or one for each layer, with '
+    'commas, inf for none; by default only the readout has a map',
+    metavar='X',
+  )
   text = 'part of the momentum that a transition replaces, from 0 to 1'
   add(group, '--damping', parsing.number, None, f'{text}; by default warm-up finds it')
   add(
@@ -293,6 +314,7 @@ def command(args, name, given):
     'noise_scale',
     'regularizer',
     'hidden_space',
+    'layer_regularizer',
     'seed',
   ]
   names += [*CHAINS, 'chunk_size', 'strategy', 'devices']

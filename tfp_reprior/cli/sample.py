@@ -107,6 +107,9 @@ def arguments(args, strategy, is_chief):
     'chunk_size': args.chunk_size,
     'regularizer': args.regularizer,
     'hidden_space': args.hidden_space,
+    'layer_regularizer': None
+    if args.layer_regularizer is None
+    else flags.layer_regularizers(args.layer_regularizer),
     'seed': args.seed,
     'notes': {_PREPARATION: data.preparation.to_json()},
     **{name: getattr(args, name) for name in flags.CHAINS},

@@ -6,8 +6,9 @@ from typing import Any
 import tensorflow as tf
 
 from tfp_reprior.bijectors import layer_maps
-from tfp_reprior.densities import collapsed_posterior, composed_posterior, conditional
+from tfp_reprior.densities import collapsed_posterior, composed_posterior
 from tfp_reprior.densities import posterior as posterior_lib
+from tfp_reprior.internal import parts as parts_lib
 from tfp_reprior.internal.types import Parts
 
 
@@ -109,27 +110,29 @@ class LayerwisePosterior:
 
   def to_theta(self, phi_parts: Parts) -> list[tf.Tensor]:
     """The weights of a state, as `LayerwiseReprior.forward`."""
-    hidden, psi = self._to_hidden(phi_parts)
-    readout = phi_parts[self._split.num_hidden :]
-    return self.readout_density.to_theta([*hidden, *readout], psi)
+    hidden, psi, _ = self.to_hidden(phi_parts)
+    return self.readout_density.to_theta([*hidden, *phi_parts[self._split.num_hidden :]], psi)
 
-  def to_theta_and_conditional(
-    self, phi_parts: Parts
-  ) -> tuple[list[tf.Tensor], conditional.ReadoutConditional]:
-    """The weights of a state, and the posterior of the readout given the hidden ones."""
-    hidden, psi = self._to_hidden(phi_parts)
-    given = self.readout_density.given(hidden, psi)
-    return hidden + given.forward(phi_parts[self._split.num_hidden :]), given
+  def to_hidden(self, phi_parts: Parts) -> tuple[list[tf.Tensor], tf.Tensor, tf.Tensor]:
+    """The hidden layers of a state.
+
+    Returns:
+      theta: List of hidden parts.
+      psi: Readout features `[*chains, n, d]`.
+      change: The part of `log_likelihood_fn` that is not likelihood, `[*chains]`.
+    """
+    phi = self._split.check_parts(list(phi_parts[: self._split.num_hidden]), hidden=True)
+    psi, theta, log_det = self._maps.forward(phi, self._targets)
+    squares = [
+      parts_lib.sum_events((t - p) * (t + p), log_det.shape.rank)
+      for t, p in zip(theta, phi, strict=True)
+    ]
+    return theta, psi, log_det - 0.5 * parts_lib.add_up(squares)
 
   def from_theta(self, hidden_parts: Parts) -> list[tf.Tensor]:
     """The hidden parts of phi for those of theta, a list."""
     hidden = self._split.check_parts(hidden_parts, hidden=True)
     return self._maps.inverse(hidden, self._targets)[1]
-
-  def _to_hidden(self, phi_parts):
-    hidden = self._split.check_parts(list(phi_parts[: self._split.num_hidden]), hidden=True)
-    psi, theta, _ = self._maps.forward(hidden, self._targets)
-    return theta, psi
 
   def __repr__(self):
     shown = ', '.join(f'{name}: {lam:g}' for name, lam in self.layer_regularizers.items())

@@ -9,6 +9,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from tfp_reprior import errors
 from tfp_reprior.internal import checks
 from tfp_reprior.internal import parts as parts_lib
 from tfp_reprior.internal.types import Parts
@@ -152,7 +153,7 @@ class DenseLayers:
     """The layers, by two passes of the network with draws of the prior."""
     rows = checks.static_value(self._x)
     if rows is None:
-      raise ValueError(f'`x` must be known when the graph is made. Received: x={self._x}')
+      raise errors.InputError(f'`x` must be known when the graph is made. Received: x={self._x}')
     candidates = [
       DenseLayer(layer, indices, _scales(inner, layer))
       for layer, indices in inner.hidden_owners()

@@ -5,7 +5,6 @@ import dataclasses
 import json
 import math
 import pathlib
-import sys
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from tfp_reprior.sampling import (
   moments,
   observations,
   phases,
+  room,
   runner,
   samplers,
 )
@@ -28,11 +28,10 @@ from tfp_reprior.sampling import position as position_lib
 from tfp_reprior.sampling import result as result_lib
 from tfp_reprior.sampling import warmup as warmup_lib
 
-_MOST_KEPT = 100  # draws of each chain, unless asked for more
-_KEPT_BYTES = {'memory': 2**28, 'disk': 2**30}
 _REGULARIZERS = ('noise', 'n*noise', math.inf)  # that `regularizer='tuned'` chooses from
 _NUM_WARMUP_PROJECTIONS = 32
 _MOST_WARMUP_INPUTS = 100
+_NUM_ANCHORS = 3  # of a chain, in burn-in
 _SHORT_THINNING = 4  # of warm-up, where transitions are single steps
 
 
@@ -86,6 +85,7 @@ class Driver:
       regularizer,
       strategy,
       settings.hidden_space,
+      settings.layer_regularizer,
     )
     if not self._sampler.has_damping:
       for name in ('damping', 'num_integrator_steps'):
@@ -94,10 +94,12 @@ class Driver:
             f'The sampler {self._sampler.name!r} has no momentum: leave `{name}` out. Received: '
             f'{name}={getattr(settings, name)}'
           )
-    self._check_memory()
+    room.check_memory(self._sampler.posterior.split, settings)
     names = ('warm-up', 'start', 'sampling', 'projections')
     self._seeds = dict(zip(names, random.split_seed(settings.seed, n=len(names)), strict=True))
-    self._keep_every = self._choose_keep_every()
+    self._keep_every = room.choose_keep_every(
+      self._sampler.posterior.split, settings, run_dir is not None
+    )
     self._budgets = {'warm-up': settings.warmup_budget, 'burn-in': settings.burnin_budget}
     self._phases = phases.Phases(
       self._workers, self._folder, self._checkpoint_seconds, self._progress
@@ -117,7 +119,7 @@ class Driver:
       )
     with self._workers.watched(), self._held_folder():
       position, warmup, _ = self._warm_up(resume)
-      return warmup._replace(state=[p.numpy() for p in position.state])
+      return warmup._replace(state=[p.numpy() for p in position.state], anchor=self._anchor())
 
   @contextlib.contextmanager
   def _held_folder(self):
@@ -127,7 +129,8 @@ class Driver:
       return
     # Three checkpoints of state, momentum, gradient, mean and variance, and the kept draws.
     num_kept = self._settings.num_results // self._keep_every
-    checkpoints.check_room(self._folder, (3 * 5 + num_kept) * self._num_state_bytes())
+    num_bytes = room.state_bytes(self._sampler.posterior.split, self._settings)
+    checkpoints.check_room(self._folder, (3 * 5 + num_kept) * num_bytes)
     with contextlib.ExitStack() as stack:
       try:
         stack.enter_context(files.held(self._folder))
@@ -168,7 +171,9 @@ class Driver:
       sampler.run_loop,
     )
     position = position_lib.Position(
-      sampler.start_fn(settings.num_chains, self._seeds['start']), self._posterior.split.dtype
+      sampler.start_fn(settings.num_chains, self._seeds['start']),
+      self._posterior.split.dtype,
+      sampler.anchor,
     )
     self._phases.restore(position)
     num_done = int(np.sum(position.trace('warm-up').get('steps', 0)))
@@ -180,11 +185,17 @@ class Driver:
       begin, end = end, end + -(-num_transitions // thinning)
       tensors = jittered.as_tensors(block_settings, position.dtype)
       if position.num_done['warm-up'] < end:
-        position.begin(
-          'warm-up',
-          lambda state: phase_runner.start(state, (), tensors),
-          is_new=position.num_done['warm-up'] == begin,
-        )
+        is_new = position.num_done['warm-up'] == begin
+        # Anchors follow the chains where step sizes still adapt to them, and while they burn in.
+        is_free = block_settings.num_adaptation_steps > 0 or stage == 'burn-in'
+        is_moving = sampler.anchor is not None and is_new and is_free
+
+        def start(state):
+          return phase_runner.start(
+            sampler.anchor.renew(state) if is_moving else state, (), tensors
+          )
+
+        position.begin('warm-up', start, is_new)
         bar.describe(f'{stage}, step size {float(block_settings.step_size):.2g}')
       steps = thinning * block_settings.num_integrator_steps
       self._phases.run('warm-up', phase_runner, end, position, interrupt, bar, steps)
@@ -212,8 +223,10 @@ class Driver:
       if not sampler.has_damping:
         chosen.update(damping=None, num_integrator_steps=1)
       if self._budgets['burn-in']:
+        num_blocks = 1 if sampler.anchor is None else _NUM_ANCHORS
         num_transitions = -(-self._budgets['burn-in'] // chosen['num_integrator_steps'])
-        run_block('burn-in', warmup_lib.as_settings(chosen), num_transitions)
+        for _ in range(num_blocks):
+          run_block('burn-in', warmup_lib.as_settings(chosen), -(-num_transitions // num_blocks))
       if position.phase == 'warm-up' and position.carry is not None:  # not what was saved before
         self._phases.save(position)
     return position, warmup, chosen
@@ -301,6 +314,11 @@ class Driver:
     self._workers.wait()  # for the files
     return result
 
+  def _anchor(self):
+    """The anchor of the sampler as arrays, or None."""
+    anchor = self._sampler.anchor
+    return None if anchor is None else [np.asarray(p) for p in anchor.parts]
+
   def _describe(self):
     described = identity.describe(
       self._posterior, self._settings, self._sampler, self._x_test, self._keep_every
@@ -338,35 +356,6 @@ class Driver:
         f'Received: run_dir={str(self._folder)!r}, resume=False'
       )
 
-  def _num_state_bytes(self):
-    split = self._sampler.posterior.split
-    return split.num_parameters * split.dtype.size * self._settings.num_chains
-
-  def _num_trace_bytes(self):
-    """Of the traces, about: most of a draw are projections of weights and of hidden ones."""
-    settings = self._settings
-    return 8 * settings.num_results * settings.num_chains * settings.num_projections
-
-  def _check_memory(self):
-    """Refuses what cannot fit, one by one, so that the error names the argument."""
-    settings, num_bytes = self._settings, self._sampler.posterior.split.dtype.size
-    for name, needed in {
-      'num_chains': 3 * self._num_state_bytes(),  # state, momentum, gradient
-      'num_projections': num_bytes * settings.num_projections * settings.num_chains * 3,
-      'num_results': self._num_trace_bytes(),
-    }.items():
-      checks.fits_memory(f'{name}={getattr(settings, name)}', needed)
-
-  def _choose_keep_every(self):
-    """One draw in how many is kept, spread evenly over the run."""
-    num_kept = self._settings.num_kept_draws
-    if num_kept is None:
-      limit = _KEPT_BYTES['memory' if self._folder is None else 'disk']
-      num_kept = min(_MOST_KEPT, max(1, limit // self._num_state_bytes()))
-    if num_kept == 0:
-      return sys.maxsize  # never reached, with more results neither
-    return -(-self._settings.num_results // num_kept)
-
   def _given_settings(self):
     """The arguments of the kernel, if the step size was given."""
     step_size, num_steps = self._settings.step_size, self._settings.num_integrator_steps or 1
@@ -382,6 +371,7 @@ class Driver:
       'sampler': self._sampler.name,
       'regularizer': self._sampler.regularizer,
       'hidden_space': self._sampler.hidden_space,
+      'layer_regularizer': self._sampler.layer_regularizer,
       'layers_in_data_space': ', '.join(self._sampler.posterior.split.names_in_data_space)
       or 'none',
       'thinning': steps_per_draw,
@@ -404,4 +394,5 @@ class Driver:
       observations.f_mean_and_variance(summary),
       None if self._x_test is None else self._x_test.numpy(),
       self._y_test,
+      self._anchor(),
     )

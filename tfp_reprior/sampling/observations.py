@@ -115,8 +115,10 @@ class Observer:
 
   def _kernel_trace(self, state, results):
     inner = runner.innermost(results)
+    # In coordinates of their own, chains could not be compared.
+    state, change = self._sampler.unmap_fn(state)
     # While chains are cold, for other likelihoods than Gaussian ones, only about that.
-    log_likelihood = inner.target_log_prob / results.settings.inverse_temperature
+    log_likelihood = (inner.target_log_prob - change) / results.settings.inverse_temperature
     ndims = self._split.event_ndims
     moving = state[: self._sampler.num_moving_parts]
     log_prob = log_likelihood - _sum_of_half_centered_squares(moving, ndims)

@@ -12,6 +12,7 @@ class Position:
   Args:
     start: The state that chains start from.
     dtype: Of its parts.
+    anchor: The `Anchor` that the coordinates of the chains depend on, or None.
 
   Attributes:
     carry: The `runner.Carry`, which begins with the state; None before `begin`.
@@ -21,8 +22,9 @@ class Position:
     seconds: Dict of the time that each took.
   """
 
-  def __init__(self, start, dtype):
+  def __init__(self, start, dtype, anchor=None):
     self._start = start
+    self._anchor = anchor
     self.dtype = dtype
     self.carry = None
     self.phase = None
@@ -63,6 +65,8 @@ class Position:
   def to_arrays(self):
     tensors = self._saved if self.carry is None else tf.nest.flatten(self.carry)
     arrays = {f'carry/{i:04d}': t.numpy() for i, t in enumerate(tensors or [])}
+    if self._anchor is not None:
+      arrays |= {f'anchor/{i:04d}': p.numpy() for i, p in enumerate(self._anchor.parts)}
     for phase in self.traces:
       arrays |= {f'{phase}/{name}': values for name, values in self.trace(phase).items()}
     counts = {'phase': self.phase, 'num_done': self.num_done, 'seconds': self.seconds}
@@ -76,6 +80,8 @@ class Position:
       return {k.removeprefix(prefix): arrays[k] for k in sorted(arrays) if k.startswith(prefix)}
 
     self._saved = [tf.constant(a) for a in group('carry/').values()] or None
+    if self._anchor is not None:
+      self._anchor.place(list(group('anchor/').values()))
     for phase in self.traces:
       self.traces[phase] = [group(f'{phase}/')] if group(f'{phase}/') else []
     counts = json.loads(str(arrays['counts']))

@@ -53,6 +53,7 @@ class Result:
     theta_moments: Mean and variance of every part over all draws, by chain: a pair `mean`,
       `variance` of lists of parts `[c, *event_shape]`.
     x_test, y_test: Test data, or None.
+    anchor: That of the `LayerwiseReprior`, a list of hidden parts, if every layer had a map.
 
   #### Examples
 
@@ -84,19 +85,19 @@ class Result:
     f_moments: tuple[np.ndarray, np.ndarray] | None = None,
     x_test: np.ndarray | None = None,
     y_test: np.ndarray | None = None,
+    anchor: list[np.ndarray] | None = None,
   ) -> None:
     self.posterior = posterior
     self.settings = settings
     self.trace = trace
     self.warmup_trace = warmup_trace
-    self.seconds = seconds
-    self.warmup = warmup
+    self.seconds, self.warmup = seconds, warmup
     self.is_complete = is_complete
     self.draws = draws
     self.theta_moments = theta_moments
     self._f_moments = f_moments
-    self.x_test = x_test
-    self.y_test = y_test
+    self.x_test, self.y_test = x_test, y_test
+    self.anchor = anchor
     self._collapsed = None
     if posterior.likelihood.is_conjugate:
       self._collapsed = collapsed_posterior.CollapsedPosterior(posterior)
@@ -297,6 +298,7 @@ class Result:
     for name in ('mean', 'variance'):
       parts = getattr(self.theta_moments, name)
       arrays |= {f'theta_{name}/{i:04d}': p for i, p in enumerate(parts)}
+    arrays |= {f'anchor/{i:04d}': p for i, p in enumerate(self.anchor or [])}
     if self._f_moments is not None:
       arrays['f_mean'], arrays['f_variance'] = self._f_moments
     data = {'x': self.posterior.x, 'y': self.posterior.y, 'x_test': self.x_test}
@@ -377,6 +379,7 @@ def load_result(path: Path, model: keras.Model | None = None) -> Result:
     (arrays['f_mean'], arrays['f_variance']) if 'f_mean' in arrays else None,
     arrays.get('x_test'),
     arrays.get('y_test'),
+    [v for _, v in sorted(group('anchor/').items())] or None,
   )
 
 

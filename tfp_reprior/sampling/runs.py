@@ -4,7 +4,7 @@ import contextlib
 import functools
 import inspect
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 import keras
@@ -43,6 +43,7 @@ def sample_posterior(
   sampler: str = 'auto',
   regularizer: float | str | None = None,
   hidden_space: str | None = None,
+  layer_regularizer: float | Sequence[float] | None = None,
   step_size: float | None = None,
   damping: float | None = None,
   num_integrator_steps: int | None = None,
@@ -97,6 +98,10 @@ def sample_posterior(
     hidden_space: `'auto'`, `'weights'` or `'data'`: where hidden layers move, as of
       `tfp_reprior.make_sampler`. In data space the traces, moments and kept draws of a run are of
       what layers do to the training inputs; `Result.weights` has the weights.
+    layer_regularizer: Positive float, for a map on every fully connected layer, or one for each of
+      `tfp_reprior.LayerwiseReprior.layer_names`: 3 is a good value where data outnumber the width;
+      by default only the readout has one. Warm-up moves the anchor of each chain to where the chain
+      is; it stays where it is from the last adaptation of the step size on.
     step_size: Positive float. By default warm-up finds it; if it is given, there is no warm-up.
     damping: Float in [0, 1], the part of the momentum's variance that a transition replaces. By
       default warm-up finds it; with a `step_size` it is

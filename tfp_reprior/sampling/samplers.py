@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -13,6 +13,7 @@ from tfp_reprior import errors
 from tfp_reprior.densities import (
   collapsed_posterior,
   composed_posterior,
+  layerwise_posterior,
   noise_coordinate,
   split_chains,
 )
@@ -20,6 +21,7 @@ from tfp_reprior.densities import posterior as posterior_lib
 from tfp_reprior.internal import checks, distribution
 from tfp_reprior.mcmc import crank_nicolson, rotation_langevin, underdamped_langevin
 from tfp_reprior.models import data_space_layers
+from tfp_reprior.sampling import anchors
 
 NAMES = (
   'auto',
@@ -64,10 +66,15 @@ class Sampler:
     draw_fn: Function of a state; returns what `parts_fn` does, and the posterior of the readout
       given the hidden parts, a `ReadoutConditional`, or None if the likelihood leaves none. Both
       together take one pass of the training data.
+    unmap_fn: Function of a state; returns it in coordinates that are the same for all chains,
+      without maps of hidden layers, and the part of the log-density with respect to N(0, I) that is
+      due to these, `[c]`.
     regularizer: That of its map: `'noise'`, `'n*noise'` or a float; infinity if it has none.
     num_moving_parts: The first parts of the state, those that the kernel moves step by step; it
       draws the others anew.
     hidden_space: `'auto'`, `'weights'` or `'data'`; `posterior.split.layer_spaces` has the layers.
+    layer_regularizer: Those of the maps of hidden layers, a list; None without such maps.
+    anchor: The anchor of these maps, which warm-up moves; None without.
     has_damping: Whether the kernel has momentum.
     is_calibrated: Whether the kernel accepts and rejects.
     max_step_size: The largest step size that means something: pi / 2 for angles, else infinity.
@@ -97,9 +104,12 @@ class Sampler:
   parts_fn: Callable[..., list[tf.Tensor]]
   theta_fn: Callable[..., list[tf.Tensor]]
   draw_fn: Callable[..., tuple[list[tf.Tensor], Any]]
+  unmap_fn: Callable[..., tuple[list[tf.Tensor], Any]]
   regularizer: float | str
   num_moving_parts: int
   hidden_space: str = 'weights'
+  layer_regularizer: list[float] | None = None
+  anchor: Any = None
   has_damping: bool = True
   is_calibrated: bool = True
   max_step_size: float = math.inf
@@ -137,6 +147,15 @@ def _resolve_space(posterior, name, strategy, hidden_space):
   return hidden_space if is_possible else 'weights'
 
 
+def _check_layerwise(name, regularizer, strategy, layer_regularizer):
+  if regularizer == math.inf or strategy is not None:
+    raise errors.InputError(
+      'A map on every layer goes with one on the readout, on one device: leave `layer_regularizer` '
+      f'out. Received: layer_regularizer={layer_regularizer}, sampler={name!r}, '
+      f'regularizer={regularizer!r}, strategy={strategy!r}'
+    )
+
+
 def _in_graph(fn):
   """The function, in a graph: strategies are slow outside of graphs."""
   graph_fn = tf.function(fn, autograph=False)
@@ -164,6 +183,7 @@ def make_sampler(
   regularizer: float | str | None = None,
   strategy: tf.distribute.Strategy | None = None,
   hidden_space: str | None = None,
+  layer_regularizer: float | Sequence[float] | None = None,
 ) -> Sampler:
   """Makes a sampler for a posterior.
 
@@ -196,6 +216,9 @@ def make_sampler(
       latter for those with at least twice as many. By default where the posterior has them, if that
       is not in weights; else `'auto'` for the sampler `'auto'` on one device and outside of graphs,
       and `'weights'` for others. See `tfp_reprior.models.DataSpaceSplit`.
+    layer_regularizer: For a map on every layer, as the `regularizer` of
+      `tfp_reprior.LayerwiseReprior`; by default only the readout has one. The anchor of each chain
+      is its start; in runs, warm-up moves it to where the chain is.
 
   Returns:
     A `Sampler`.
@@ -243,14 +266,22 @@ def make_sampler(
   data_strategy = strategy if is_in_weights else None
   if posterior.likelihood.is_conjugate:
     collapsed = collapsed_posterior.CollapsedPosterior(posterior, strategy=data_strategy)
-  if is_standard:
+  layerwise = None
+  if layer_regularizer is not None:
+    _check_layerwise(name, regularizer, strategy, layer_regularizer)
+    layerwise = layerwise_posterior.LayerwisePosterior(
+      posterior, posterior.sample_prior(seed=0), layer_regularizer, regularizer
+    )
+    density: Any = layerwise
+  elif is_standard:
     density = posterior
   elif is_collapsed:
     density = collapsed
   else:
     density = composed_posterior.ComposedPosterior(posterior, regularizer)
   is_split = is_collapsed and data_strategy is not None
-  to_theta = _map_of(posterior, None if is_standard else density, reprior, is_split)
+  readout_density = density if layerwise is None else layerwise.readout_density
+  to_theta = _map_of(posterior, None if is_standard else readout_density, reprior, is_split)
   if strategy is not None and not is_split:
     density = split_chains.SplitChains(density, strategy)
   to_parts = to_state = list
@@ -258,6 +289,7 @@ def make_sampler(
     coordinate = noise_coordinate.NoiseCoordinate(posterior)
     density = coordinate.standardized(density)
     to_parts, to_state = coordinate.forward, coordinate.inverse
+  anchor = None if layerwise is None else anchors.Anchor(layerwise, to_parts, to_state)
   num_moving_parts = len(posterior.split.event_shapes)
   if kind == 'rotation' and is_collapsed:
     num_moving_parts = posterior.split.num_hidden  # the likelihood does not depend on the others
@@ -282,23 +314,40 @@ def make_sampler(
 
   def start_fn(num_chains, seed):
     phi = [over_dispersion * p for p in posterior.sample_prior(num_chains, seed)]
+    if anchor is not None:
+      return anchor.start(phi)
     return to_state(reprior.forward(to_parts(phi))) if is_standard else phi
 
+  def to_hidden(state):
+    """Parts with the hidden ones of theta; what is known of readout features, and the change."""
+    parts = to_parts(state)
+    if layerwise is None:
+      return parts, None, 0.0
+    hidden, psi, change = layerwise.to_hidden(parts)
+    return [*hidden, *parts[posterior.split.num_hidden :]], psi, change
+
+  def unmap_fn(state):
+    if layerwise is None:
+      return state, 0.0
+    parts, _, change = to_hidden(state)
+    return to_state(parts), change
+
   def parts_fn(state):
-    return to_theta(to_parts(state))
+    return to_theta(*to_hidden(state)[:2])
 
   def theta_fn(state, seed=0):
     return posterior.split.to_weights(parts_fn(state), seed)
 
   def draw_fn(state):
-    parts = to_parts(state)
+    parts, psi, _ = to_hidden(state)
     hidden, readout = parts[: posterior.split.num_hidden], parts[posterior.split.num_hidden :]
     if collapsed is None:
-      return to_theta(parts), None
-    if to_theta == collapsed.to_theta:
-      conditional = collapsed.given(hidden)
+      return to_theta(parts, psi), None
+    if is_collapsed and not is_split:
+      conditional = collapsed.given(hidden, psi)
       return hidden + conditional.forward(readout), conditional
-    psi = posterior.features_fn(*hidden) if strategy is None else None
+    if psi is None and strategy is None:
+      psi = posterior.features_fn(*hidden)
     return to_theta(parts, psi), collapsed.given(hidden, psi)
 
   if strategy is not None:
@@ -315,9 +364,12 @@ def make_sampler(
     parts_fn=parts_fn,
     theta_fn=theta_fn,
     draw_fn=draw_fn,
+    unmap_fn=unmap_fn,
     regularizer=regularizer if isinstance(regularizer, str) else float(regularizer),
     num_moving_parts=num_moving_parts,
     hidden_space=hidden_space,
+    layer_regularizer=None if layerwise is None else list(layerwise.layer_regularizers.values()),
+    anchor=anchor,
     has_damping=kind != 'crank_nicolson',
     is_calibrated=is_calibrated,
     max_step_size=math.inf if kind == 'langevin' else math.pi / 2,

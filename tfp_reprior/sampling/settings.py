@@ -2,8 +2,11 @@
 
 import dataclasses
 import math
+import numbers
+from collections.abc import Sequence
 
 from tfp_reprior import errors
+from tfp_reprior.bijectors import layer_maps
 from tfp_reprior.internal import checks
 from tfp_reprior.models import data_space_layers
 from tfp_reprior.sampling import samplers
@@ -34,6 +37,7 @@ class Settings:
   sampler: str = 'auto'
   regularizer: float | str | None = None
   hidden_space: str | None = None
+  layer_regularizer: float | Sequence[float] | None = None
   step_size: float | None = None
   damping: float | None = None
   num_integrator_steps: int | None = None
@@ -66,6 +70,7 @@ class Settings:
         f'The sampler {self.sampler!r} has no map to regularize: leave `regularizer` out, or give '
         f'infinity. Received: regularizer={self.regularizer!r}'
       )
+    self._check_layer_regularizer()
     if self.regularizer is None:
       self._set('regularizer', 'noise')  # one name for what is the same run
     elif self.regularizer == 'tuned':
@@ -77,6 +82,20 @@ class Settings:
     is_plain = notes is None or isinstance(notes, dict)
     if not is_plain or not all(isinstance(t, str) for kv in (notes or {}).items() for t in kv):
       raise errors.InputError(f'`notes` must be a dict of texts. Received: notes={self.notes!r}')
+
+  def _check_layer_regularizer(self):
+    value = self.layer_regularizer
+    if value is None:
+      return
+    if self.sampler.endswith('standard') or self.regularizer in ('tuned', math.inf):
+      raise errors.InputError(
+        'A map on every layer goes with one on the readout: leave `layer_regularizer` out. '
+        f'Received: layer_regularizer={value}, sampler={self.sampler!r}, '
+        f'regularizer={self.regularizer!r}'
+      )
+    is_one = isinstance(value, numbers.Real)
+    values = layer_maps.check_regularizers('layer_regularizer', [value] if is_one else value)
+    self._set('layer_regularizer', values[0] if is_one else values)
 
   def _check_tuned_regularizer(self):
     if self.step_size is not None:

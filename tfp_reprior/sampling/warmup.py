@@ -91,6 +91,8 @@ class Warmup(NamedTuple):
     doubts: List of `tfp_reprior.diagnostics.Reason`, for the verdict on the run.
     regularizer: That of the map.
     state: Where the chains ended, in the coordinates of the sampler; not saved with a result.
+    anchor: The anchor that these depend on, a list of hidden parts, if every layer has a map; not
+      saved either: `Result.anchor` is the same.
   """
 
   step_size: float
@@ -101,6 +103,7 @@ class Warmup(NamedTuple):
   doubts: list[verdict.Reason]
   regularizer: float | str | None = None
   state: list[np.ndarray] | None = None
+  anchor: list[np.ndarray] | None = None
 
   @property
   def ess_per_gradient(self) -> float:
@@ -133,6 +136,7 @@ class Warmup(NamedTuple):
       'blocks': [b._asdict() for b in self.blocks],
       'doubts': [r._asdict() for r in self.doubts],
       'state': None,
+      'anchor': None,
     }
 
   @classmethod
