@@ -13,6 +13,7 @@ Y = np.concatenate([np.sin(3 * X), np.cos(2 * X)], axis=1)
 X_TEST = np.linspace(-1.2, 1.2, 4, dtype=np.float32)[:, np.newaxis]
 SETTINGS = dict(
   noise_scale=0.2,
+  standardize=False,
   x_test=X_TEST,
   num_chains=2,
   num_results=12,

@@ -79,7 +79,7 @@ def test_sampling_prints_its_summary_and_keeps_the_result(toy_run, capsys):
   assert result.num_draws == 4 and result.settings['step_size'] == 0.02
   data = tfr.data.load('toy', num_test=10)
   np.testing.assert_array_equal(result.posterior.x, data.x_train)
-  assert sample.preparation_of(result) == data.preparation
+  assert result.preparation == data.preparation
 
 
 def test_flags_reach_the_sampler(tmp_path):
@@ -178,10 +178,12 @@ def test_predictions_are_in_the_units_of_the_data(toy_run, tmp_path, capsys):
   assert main.main(arguments) == 0
   out = capsys.readouterr().out
   assert 'rmse: ' in out and f'2 predictions are in {output}' in out
-  # The same by hand.
+  # The same by hand, with standardized data.
   preparation = tfr.data.load('toy', num_test=10).preparation
   x = (np.array([[0.5], [-0.7]]) - preparation.x_mean) / preparation.x_std
-  prediction = tfr.load_result(toy_run).predict(x.astype(np.float32))
+  result = tfr.load_result(toy_run)
+  result.preparation = tfr.data.Preparation()
+  prediction = result.predict(x.astype(np.float32))
   mean, std = preparation.y_mean[0], preparation.y_std[0]
   for i, row in enumerate(_read_table(output)):
     row = {name: float(value) for name, value in row.items()}
@@ -275,7 +277,7 @@ def test_two_classes_may_have_one_output(tmp_path, capsys):
 
 def test_runs_on_classes_of_other_programs_call_them_by_numbers(softmax_run, tmp_path, capsys):
   result = tfr.load_result(softmax_run)
-  result.settings['notes'] = None
+  result.preparation = tfr.data.Preparation()
   result.save(tmp_path / 'run')
   np.savez(tmp_path / 'new.npz', x=np.zeros([2, 2], np.float32), y=np.array([0, 2]))
   arguments = ['predict', str(tmp_path / 'run'), f'--data={tmp_path / "new.npz"}']
@@ -292,7 +294,7 @@ def test_several_outputs_of_zeros_and_ones_are_left_to_python():
     likelihood=tfr.likelihoods.Bernoulli(),
   )
   with pytest.raises(ValueError, match='in Python only.*Received: a run with 2 outputs'):
-    predict.plain_preparation(posterior)
+    predict.class_names(posterior)
 
 
 @pytest.mark.parametrize(
@@ -322,16 +324,15 @@ def test_predictions_of_known_classes_are_judged(class_run, tmp_path, capsys):
   assert 'accuracy: ' in capsys.readouterr().out
 
 
-def test_runs_of_other_programs_take_data_as_they_are(toy_run, tmp_path, capsys):
+def test_runs_of_other_programs_take_data_as_they_are(toy_run, tmp_path):
   result = tfr.load_result(toy_run)
-  result.settings['notes'] = None
+  result.preparation = tfr.data.Preparation()
   result.save(tmp_path / 'run')
   x = np.array([[0.5], [-0.7]], np.float32)
   np.savez(tmp_path / 'new.npz', x=x)
   arguments = ['predict', str(tmp_path / 'run'), f'--data={tmp_path / "new.npz"}']
   assert main.main([*arguments, f'--output={tmp_path / "out.npz"}']) == 0
-  assert 'data are taken as they are' in capsys.readouterr().out
-  expected = tfr.load_result(toy_run).predict(x).mean
+  expected = result.predict(x).mean
   np.testing.assert_allclose(np.load(tmp_path / 'out.npz')['mean'], expected, rtol=1e-6)
 
 

@@ -1,13 +1,14 @@
 """`tfp-reprior predict`: predictions of a finished run at new inputs."""
 
 import csv
+import dataclasses
 import pathlib
 
 import numpy as np
 
 import tfp_reprior as tfr
 from tfp_reprior import errors
-from tfp_reprior.cli import flags, likelihood, sample
+from tfp_reprior.cli import flags
 
 HELP = 'predict at new inputs'
 
@@ -17,7 +18,7 @@ standardized as those were, and predictions brought back.
 
 The inputs come as they went into `tfp-reprior sample`: a .csv file with the same columns, in any
 order, or a .npz file with an array x. If the targets are there too (the column, or an array y), the
-predictions are compared with them; these figures are in units of the standardized targets.
+predictions are compared with them.
 
 The output has, for each input, the mean and standard deviation of an observation and its quantiles
 at 0.05, 0.5 and 0.95; for classes also their probabilities and the label of the most probable one.
@@ -58,10 +59,9 @@ def run(args):
       f'--output={args.output}'
     )
   result = tfr.load_result(args.run_dir)
-  preparation = sample.preparation_of(result)
-  if preparation is None:
-    print(f'{args.run_dir} was made without `tfp-reprior sample`: data are taken as they are.')
-    preparation = plain_preparation(result.posterior)
+  preparation = result.preparation
+  if preparation.class_names is None:
+    preparation = dataclasses.replace(preparation, class_names=class_names(result.posterior))
   x, y = tfr.data.load_new(args.data, preparation)
   prediction = result.predict(x)
   arrays = to_arrays(prediction, preparation)
@@ -70,38 +70,37 @@ def run(args):
   else:
     write_table(output, arrays)
   if y is not None:
-    y = likelihood.targets(result.posterior.likelihood, preparation, y)
     for name, value in result.evaluate(prediction, y).items():
       print(f'{name.replace("_", " ")}: {value:.4g}')
   print(f'{len(x)} predictions are in {output}')
   return 0
 
 
-def plain_preparation(posterior):
-  """The `Preparation` that changes nothing; classes are called by their numbers."""
+def class_names(posterior):
+  """Numbers as names of classes, of a run whose labels were given as numbers; None without any."""
   num_classes = posterior.split.num_outputs
-  if isinstance(posterior.likelihood, tfr.likelihoods.Gaussian):
-    return tfr.data.Preparation()
+  if not isinstance(posterior.likelihood, tfr.likelihoods.CLASSES):
+    return None
   if isinstance(posterior.likelihood, tfr.likelihoods.Bernoulli):
     if num_classes > 1:
-      raise errors.InputError(
+      raise tfr.errors.InputError(
         'Runs on several outputs of zeros and ones are predicted with in Python only, by '
         f'`tfp_reprior.load_result`. Received: a run with {num_classes} outputs'
       )
     num_classes = 2
-  return tfr.data.Preparation(class_names=tuple(str(i) for i in range(num_classes)))
+  return tuple(str(i) for i in range(num_classes))
 
 
 def to_arrays(prediction, preparation):
-  """What to write: a dict of arrays, in the units of the raw targets."""
+  """What to write: a dict of arrays."""
   if prediction.is_discrete:
     shape = prediction.class_probabilities.shape
     arrays = {'probability_stddev': np.broadcast_to(prediction.function_stddev, shape)}
   else:
     arrays = {
-      'mean': preparation.restore(prediction.mean),
-      'stddev': preparation.restore_scale(prediction.stddev),
-      'quantiles': preparation.restore(prediction.quantile(_LEVELS)),
+      'mean': prediction.mean,
+      'stddev': prediction.stddev,
+      'quantiles': prediction.quantile(_LEVELS),
     }
   if preparation.class_names is not None:
     names = np.array(preparation.class_names)

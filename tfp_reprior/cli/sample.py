@@ -11,8 +11,6 @@ from tfp_reprior.cli import flags, likelihood, networks
 
 HELP = 'sample the posterior of a network'
 
-_PREPARATION = 'preparation'  # the note that holds it
-
 DESCRIPTION = f"""\
 Samples the posterior of a network's weights: warms up, which finds the settings of the sampler,
 samples, and writes everything to --run_dir, with a report. It is saved every minute: after Ctrl-C,
@@ -84,7 +82,7 @@ def with_workers(args, fn):
 def arguments(args, strategy, is_chief):
   """The arguments of `sample_posterior` and `warm_up` that the flags ask for, by name.
 
-  The chief also says what the data are. How they were prepared belongs to the run.
+  The chief also says what the data are.
   """
   data = flags.load_data(args)
   chosen = likelihood.make(args)
@@ -94,6 +92,8 @@ def arguments(args, strategy, is_chief):
   model = networks.make(args, data)
   if is_chief:
     print(f'{args.data}: {flags.describe(data)}; devices: {flags.devices()}', flush=True)
+    if data.note:
+      print(data.note, flush=True)
   return {
     'model': model,
     'x': data.x_train,
@@ -105,13 +105,13 @@ def arguments(args, strategy, is_chief):
     'progress': not args.quiet,
     'strategy': strategy,
     'chunk_size': args.chunk_size,
+    'standardize': data.preparation,
     'regularizer': args.regularizer,
     'hidden_space': args.hidden_space,
     'layer_regularizer': None
     if args.layer_regularizer is None
     else flags.layer_regularizers(args.layer_regularizer),
     'seed': args.seed,
-    'notes': {_PREPARATION: data.preparation.to_json()},
     **{name: getattr(args, name) for name in flags.CHAINS},
   }
 
@@ -170,9 +170,3 @@ def write_report(result, run_dir):
     print(f'\nThe report is {path}')
   except ImportError as e:
     print(f'\nNo report was written. {e}')
-
-
-def preparation_of(result):
-  """How the data of a run were prepared; `None` for a run that another program made."""
-  text = (result.settings['notes'] or {}).get(_PREPARATION)
-  return None if text is None else tfr.data.Preparation.from_json(text)

@@ -9,9 +9,11 @@ from typing import NamedTuple
 import numpy as np
 
 from tfp_reprior import errors
+from tfp_reprior.data import tables
 from tfp_reprior.data.preparation import RawData
 
-_CLASS_MARK = ':class'
+_MARKS = {':class': True, ':real': False}
+_MISSING = ('', 'na', 'n/a', 'nan', 'null')  # cells in small letters
 
 
 def suffix(path):
@@ -40,11 +42,15 @@ def read_npz(path):
       f'Training and test data in {path} must have the same shapes and kinds. Received: '
       + ', '.join(f'{name} {arrays[name].shape} of {arrays[name].dtype}' for name in names)
     )
-  class_names = None
+  class_names, note = None, ''
   if ys[0].ndim == 1:
-    class_names, ys = _classes(path, ys)
+    note = _note(f'y in {path}', ys[0], 'floats', 'text')
+    if tables.class_values(np.concatenate(ys)) is None:
+      ys = [y[:, np.newaxis].astype(np.float64) for y in ys]
+    else:
+      class_names, ys = _classes(path, ys)
   data = [a for pair in zip(xs, ys, strict=True) for a in pair]
-  return RawData(*data, class_names=class_names, by_column=xs[0].ndim == 2)
+  return RawData(*data, class_names=class_names, by_column=xs[0].ndim == 2, note=note)
 
 
 def read_new_npz(path, preparation):
@@ -59,12 +65,16 @@ def read_new_npz(path, preparation):
   if y_name not in arrays:
     return x, None
   y = _targets(path, y_name, arrays[y_name], len(x))
+  if preparation.class_names is None and y.dtype.kind in 'iu':
+    y = y[:, np.newaxis].astype(np.float64)
   if (y.ndim == 1) != (preparation.class_names is not None):
     kind = 'real numbers' if preparation.class_names is None else 'classes'
     raise errors.InputError(
       f'{y_name} in {path} must be {kind}, as the training targets. Received: dtype {y.dtype}'
     )
-  return x, y if preparation.class_names is None else preparation.labels(y)
+  if preparation.class_names is not None:
+    preparation.labels(y)  # unknown ones are refused
+  return x, y
 
 
 def _read_arrays(path):
@@ -136,77 +146,102 @@ class _Table(NamedTuple):
   rows: list
   lines: list
 
-  def column(self, name):
-    """Cells of a column, none of which is missing."""
+  def column(self, name, is_complete=True):
+    """Cells of a column, with None for those that are missing, if they may be."""
     index = self.names.index(name)
     cells = [row[index].strip() for row in self.rows]
-    if '' in cells:
-      raise self.error(cells.index(''), name, 'the value is missing')
+    cells = [None if cell.lower() in _MISSING else cell for cell in cells]
+    if is_complete and None in cells:
+      raise self.error(
+        cells.index(None), name, 'the value is missing; imputed only in inputs, and by asking'
+      )
     return cells
 
-  def numbers(self, names):
-    """Columns as float64, `[n, d]`."""
-    return np.stack([self._numbers(name) for name in names], axis=1)
-
-  def _numbers(self, name):
-    cells = self.column(name)
+  def numbers(self, name, is_complete=True):
+    """A column as float64, with NaN for missing values, if there may be any."""
+    cells = self.column(name, is_complete)
     for i, cell in enumerate(cells):
-      if not _is_finite_number(cell):
+      if cell is not None and not _is_finite_number(cell):
         raise self.error(i, name, f'must be a finite number. Received: {cell!r}')
-    return np.array(cells, np.float64)
+    return np.array([np.nan if cell is None else cell for cell in cells], np.float64)
+
+  def inputs(self, name, is_complete, is_text=None):
+    """Numbers, or text with None; by default numbers, if half of the cells or more are."""
+    cells = self.column(name, is_complete)
+    if is_text is None:
+      present = [cell for cell in cells if cell is not None]
+      is_text = sum(map(_is_finite_number, present)) < len(present) / 2
+    return np.array(cells, object) if is_text else self.numbers(name, is_complete)
 
   def error(self, i, name, problem):
     return errors.InputError(f'{self.path}, line {self.lines[i]}, column {name!r}: {problem}')
 
 
-def read_csv(path, target=None):
-  """The `RawData` of a .csv file; see `tfp_reprior.data.load` for `target`."""
+def read_csv(path, target=None, missing='refuse'):
+  """The `RawData` of a .csv file; see `tfp_reprior.data.load` for `target` and `missing`."""
   table = _read_table(path)
   if len(table.names) < 2:
-    raise errors.InputError(
+    raise ValueError(
       f'{path} must have two columns or more, with commas between them. Received: {table.names}'
     )
   target, is_class = _find_target(table, target)
-  features = tuple(name for name in table.names if name != target)
-  x, class_names = table.numbers(features), None
-  cells = table.column(target)
-  if is_class or not any(map(_is_finite_number, cells)):
-    labels = np.array(cells)
-    if all(map(_is_integer, cells)):
-      labels = labels.astype(int)  # so that 10 comes after 9
+  features = [name for name in table.names if name != target]
+  x = tables.Table({name: table.inputs(name, missing == 'refuse') for name in features})
+  class_names, note, cells = None, '', table.column(target)
+  labels = np.array(cells)
+  if all(map(_is_integer, cells)):
+    labels = labels.astype(int)  # so that 10 comes after 9
+    if is_class is None:
+      note = _note(f'{target!r}', labels, f'target {target}:real', f'target {target}:class')
+      is_class = tables.class_values(labels) is not None
+  if is_class or (is_class is None and not any(map(_is_finite_number, cells))):
     class_names, [y] = _classes(path, [labels])
   else:
-    y = table.numbers([target])
+    y = table.numbers(target)[:, np.newaxis]
   return RawData(
-    x,
-    y,
-    class_names=class_names,
-    feature_names=features,
-    target_name=target,
-    by_column=True,
+    x, y, class_names=class_names, target_name=target, by_column=True, missing=missing, note=note
   )
+
+
+def _note(name, y, for_reals, for_classes):
+  """What is made of targets that are integers, for the user."""
+  if y.dtype.kind not in 'iu':
+    return ''
+  values = tables.class_values(y)
+  if values is None:
+    return f'{name}: integers of many values, taken as real numbers; for classes: {for_classes}'
+  return f'{name}: integers of {len(values)} values, taken as classes; for regression: {for_reals}'
 
 
 def read_new_csv(path, preparation):
   """Inputs, and targets or `None`, of a .csv file with data to predict for."""
   if preparation.feature_names is None:
-    raise errors.InputError(
+    raise ValueError(
       'New inputs must come in a .npz file, as the training inputs have no names of columns. '
       f'Received: {path}'
     )
   table = _read_table(path)
   missing = [name for name in preparation.feature_names if name not in table.names]
   if missing:
-    raise errors.InputError(
+    raise ValueError(
       f'{path} must have all columns of the training inputs; it has no {missing}. Received: '
       f'{table.names}'
     )
-  x = table.numbers(preparation.feature_names)
+  specs = preparation.columns
+  if specs is None:
+    x = np.stack([table.numbers(name) for name in preparation.feature_names], axis=1)
+  else:
+    columns = {
+      s['name']: table.inputs(s['name'], s['fill'] is None, s['values'] is not None) for s in specs
+    }
+    x = tables.Table(columns)
   if preparation.target_name not in table.names:
     return x, None
   if preparation.class_names is None:
-    return x, table.numbers([preparation.target_name])
-  return x, preparation.labels(table.column(preparation.target_name))
+    return x, table.numbers(preparation.target_name)[:, np.newaxis]
+  names = table.column(preparation.target_name)
+  preparation.labels(names)  # unknown ones are refused
+  return x, np.array(names)
 
 
 def _read_table(path):
@@ -247,18 +282,18 @@ def _check_names(path, names):
 
 
 def _find_target(table, target):
-  """Name of the column, and whether it was said to hold classes."""
+  """Name of the column, and whether it holds classes; None if that was not said."""
   if target is None:
-    return table.names[-1], False
+    return table.names[-1], None
   if target in table.names:
-    return target, False
-  name = target.removesuffix(_CLASS_MARK)
-  if name not in table.names:
+    return target, None
+  name, mark, kind = target.rpartition(':')
+  if name not in table.names or mark + kind not in _MARKS:
     raise errors.InputError(
       f'`target` must be a column of {table.path}, which are {", ".join(table.names)}. Received: '
       f'target={target!r}'
     )
-  return name, True
+  return name, _MARKS[mark + kind]
 
 
 def _is_finite_number(cell):

@@ -1,13 +1,13 @@
 """Data sets by name or path, prepared."""
 
 import os
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tfp_reprior import errors
-from tfp_reprior.data import files, sources, subsets
-from tfp_reprior.data.preparation import Preparation
+from tfp_reprior.data import files, sources, subsets, tables
+from tfp_reprior.data.preparation import Preparation, refuse_constants
 from tfp_reprior.internal import checks
 
 BUILT_IN = ('digits', 'diabetes', 'toy')
@@ -22,6 +22,7 @@ class Dataset(NamedTuple):
     x_test: Inputs `[m, ...]`, standardized with the figures of the training inputs.
     y_test: Targets `[m, k]`.
     preparation: The `Preparation` that made them from the raw data.
+    note: What was decided about the targets, and how to say otherwise; empty if nothing was.
 
   #### Examples
 
@@ -39,6 +40,7 @@ class Dataset(NamedTuple):
   x_test: np.ndarray
   y_test: np.ndarray
   preparation: Preparation = Preparation()
+  note: str = ''
 
   @property
   def num_classes(self) -> int | None:
@@ -69,6 +71,7 @@ def load(
   data_dir: str | os.PathLike[str] | None = None,
   target: str | None = None,
   subset: str = 'random',
+  missing: str = 'refuse',
 ) -> Dataset:
   """Loads a data set. Nothing is ever downloaded.
 
@@ -81,20 +84,25 @@ def load(
       - a set of images and labels that TensorFlow Datasets prepared in `data_dir`, such as
         `'cifar10'`, `'mnist'` or `'fashion_mnist'`;
       - the path of a `.npz` file with arrays `x` and `y`, or `x_train`, `y_train`, `x_test` and
-        `y_test`. Integers or text in `y` are classes, floats are real targets;
-      - the path of a `.csv` file: a line with the names of the columns, then numbers.
+        `y_test`. Text in `y` and integers of few values are classes, the rest real targets;
+      - the path of a `.csv` file: a line with the names of the columns, then numbers or text.
+        Columns of text are categories, each of which becomes a column of zeros and ones.
     num_train: Positive integer, the number of training data. By default all; if the set has no
       test data of its own, those that `num_test` leaves.
     num_test: Positive integer, the number of test data. By default all; if the set has no test
       data of its own, those that `num_train` leaves, and a fifth if that is not given either.
     seed: Integer, seeds the random choice of the data.
     data_dir: Folder of TensorFlow Datasets.
-    target: Name of the column of targets of a `.csv` file, by default the last. Text in it are
-      classes, numbers are real; `'name:class'` says that numbers are classes, too.
-    subset: Which of the data are taken, where not all are: `'random'` ones; `'first'`, in their
+    target: Name of the column of targets of a `.csv` file, by default the last. Text in it and
+      integers of few values are classes, other numbers are real; `'name:class'` and `'name:real'`
+      say otherwise.
+    subset: Which of the data are taken, where not all are: `'random'` ones, with classes in
+      proportion if the set has no test data of its own; `'first'`, in their
       order, training data before test data if they come together; or `'balanced'`, at random with
       as many of each class. If the number of classes does not divide `num_train` (or `num_test`),
       some classes, chosen at random, have one more than the others.
+    missing: `'refuse'` missing values in a `.csv` file, or `'impute'` the median of the column, or
+      its most frequent category.
 
   Returns:
     A `Dataset`. Targets are centered one-hot vectors for classes; real targets are standardized
@@ -119,13 +127,16 @@ def load(
       f'name={str(name)!r}'
     )
   checks.one_of('subset', subset, subsets.NAMES)
+  checks.one_of('missing', missing, tables.MISSING)
   rng = np.random.default_rng(checks.seed('seed', seed))
   if name == 'toy':
     raw = sources.toy(num_train, num_test, rng)
     num_train = num_test = None
   else:
-    raw = _read(name, data_dir, target)
+    raw = _read(name, data_dir, target, missing)
   train, test = subsets.split(raw, num_train, num_test, subset, rng)
+  if raw.class_names is None:
+    refuse_constants(train[1])
   preparation = Preparation.of(raw, *train)
   return Dataset(
     x_train=preparation.inputs(train[0]),
@@ -133,13 +144,12 @@ def load(
     x_test=preparation.inputs(test[0]),
     y_test=preparation.targets(test[1]),
     preparation=preparation,
+    note=raw.note,
   )
 
 
-def load_new(
-  path: str | os.PathLike[str], preparation: Preparation
-) -> tuple[np.ndarray, np.ndarray | None]:
-  """Loads data to predict for, and prepares them as the training data were.
+def load_new(path: str | os.PathLike[str], preparation: Preparation) -> tuple[Any, Any]:
+  """Loads data to predict for, as `Result.predict` takes them: in the units of the file.
 
   Args:
     path: A `.npz` file with an array `x` `[m, ...]` (or `x_test`) and, if known, `y` (or `y_test`);
@@ -148,8 +158,8 @@ def load_new(
     preparation: The `Preparation` of the training data.
 
   Returns:
-    x: Inputs `[m, ...]`.
-    y: Targets `[m, k]`; `None` if the file has none.
+    x: Inputs, an array `[m, ...]`, or a table of the columns of the training inputs.
+    y: Real targets `[m, k]`, or classes `[m]` by their names; `None` if the file has none.
 
   #### Examples
 
@@ -160,21 +170,21 @@ def load_new(
   data = tfr.data.load('toy')
   np.savez('new.npz', x=[[0.5], [2.0]])  # in the units of the raw inputs
   x, y = tfr.data.load_new('new.npz', data.preparation)  # y is None: the file has no targets
+  data.preparation.inputs(x)  # as the network takes them
   ```
   """
   read = {'.npz': files.read_new_npz, '.csv': files.read_new_csv}.get(files.suffix(path))
   if read is None:
     raise errors.InputError(f'`path` must end in .npz or .csv. Received: path={str(path)!r}')
-  x, y = read(path, preparation)
-  return preparation.inputs(x), None if y is None else preparation.targets(y)
+  return read(path, preparation)
 
 
-def _read(name, data_dir, target):
+def _read(name, data_dir, target, missing):
   suffix = files.suffix(name)
   if suffix == '.npz':
     return files.read_npz(name)
   if suffix == '.csv':
-    return files.read_csv(name, target)
+    return files.read_csv(name, target, missing)
   if name == 'digits':
     return sources.digits()
   if name == 'diabetes':

@@ -9,6 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tfp_reprior import errors
+from tfp_reprior.data import tables
+
+# Columns whose mean is this close to 0 and deviation to 1 have been standardized before.
+_TOLERANCE = 1e-3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -16,24 +20,28 @@ class RawData:
   """Data as they come.
 
   Attributes:
-    x: Inputs `[n, ...]`.
+    x: Inputs, an array `[n, ...]` or a `Table`.
     y: Real targets `[n, k]`, or labels `[n]`: integers, positions in `class_names`.
-    x_test: Inputs `[m, ...]`; `None` if the set has no test data of its own.
+    x_test: As `x`; `None` if the set has no test data of its own.
     y_test: As `y`, of the test data.
     class_names: Tuple of strings; `None` if the targets are real.
     feature_names: Tuple of strings, the columns of `x`; `None` if they have no names.
     target_name: String, or `None`.
     by_column: Whether each column of `x` is standardized by itself, as its units are its own.
+    missing: What to do about missing values, one of `tables.MISSING`.
+    note: What was decided about the targets, for the user; empty if there was no choice.
   """
 
-  x: np.ndarray
+  x: np.ndarray | tables.Table
   y: np.ndarray
-  x_test: np.ndarray | None = None
+  x_test: np.ndarray | tables.Table | None = None
   y_test: np.ndarray | None = None
   class_names: tuple | None = None
   feature_names: tuple | None = None
   target_name: str | None = None
   by_column: bool = False
+  missing: str = 'refuse'
+  note: str = ''
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,6 +58,9 @@ class Preparation:
     class_names: Tuple of strings; `None` if the targets are real.
     feature_names: Tuple of strings, the columns of the inputs; `None` if they have no names.
     target_name: String, or `None`.
+    columns: Tuple of dicts, how the columns of a table become numbers: `name`; `values`, the
+      categories, which have a column of zeros and ones each, or `None`; and `fill`, what stands for
+      a missing value, or `None`. `None` if the inputs are no table.
 
   #### Examples
 
@@ -68,31 +79,62 @@ class Preparation:
   class_names: tuple | None = None
   feature_names: tuple | None = None
   target_name: str | None = None
+  columns: tuple | None = None
 
   @classmethod
-  def of(cls, raw: RawData, x_train: np.ndarray, y_train: np.ndarray) -> 'Preparation':
+  def of(
+    cls, raw: RawData, x_train: np.ndarray | tables.Table, y_train: np.ndarray
+  ) -> 'Preparation':
     """The preparation with the figures of the training data, which were chosen from `raw`."""
-    x_mean, x_std = _figures(x_train, by_column=raw.by_column)
+    columns, names, blocks = None, raw.feature_names, []
+    if isinstance(x_train, tables.Table):
+      columns, names = tables.fit(x_train, raw.missing), tuple(x_train.columns)
+      x_train, blocks = tables.encode(columns, x_train), tables.groups(columns)
+    figures = _figures(x_train, raw.by_column or columns is not None, blocks)
+    x_mean, x_std = _unless_done(*figures)
     y_mean, y_std = 0.0, 1.0
     if raw.class_names is None:
-      _refuse_constants(y_train)
-      y_mean, y_std = _figures(y_train, by_column=True)
-    names = raw.class_names, raw.feature_names, raw.target_name
-    return cls(x_mean, x_std, y_mean, y_std, *names)
+      y_mean, y_std = _unless_done(*_figures(y_train, by_column=True))
+    return cls(x_mean, x_std, y_mean, y_std, raw.class_names, names, raw.target_name, columns)
 
   @property
   def num_classes(self) -> int | None:
     """The number of classes; `None` if the targets are real."""
     return None if self.class_names is None else len(self.class_names)
 
-  def inputs(self, x: ArrayLike) -> np.ndarray:
-    """Standardizes inputs `[m, ...]`, as float32."""
-    return _scale(x, self.x_mean, self.x_std)
+  @property
+  def input_names(self) -> tuple | None:
+    """Names of the inputs of the network: those of columns, and `'color=red'` for categories."""
+    return self.feature_names if self.columns is None else tables.encoded_names(self.columns)
 
-  def targets(self, y: ArrayLike) -> np.ndarray:
+  def inputs(self, x: Any, dtype: Any = np.float32) -> np.ndarray:
+    """Standardizes inputs: an array `[m, ...]`, or a table (a DataFrame) by names of columns."""
+    table = tables.as_table(x)
+    if self.columns is not None:
+      table = self._by_position(x) if table is None else table
+      x = tables.encode(self.columns, table)
+    elif table is not None:
+      x = np.stack(list(table.columns.values()), axis=1)
+    return _scale(x, self.x_mean, self.x_std, dtype)
+
+  def _by_position(self, x):
+    """A table of an array `[m, d]` whose columns come in the order of those of training."""
+    x = np.asarray(x)
+    if x.ndim != 2 or x.shape[1] != len(self.columns):
+      raise errors.InputError(
+        f'Inputs must have the {len(self.columns)} columns of training. Received: an array of '
+        f'shape {x.shape}'
+      )
+    return tables.as_table({spec['name']: x[:, i] for i, spec in enumerate(self.columns)})
+
+  def restore_inputs(self, x: ArrayLike) -> np.ndarray:
+    """Inputs of the network `[m, ...]` in the units of the raw ones."""
+    return np.asarray(x) * self.x_std + self.x_mean
+
+  def targets(self, y: ArrayLike, dtype: Any = np.float32) -> np.ndarray:
     """Centered one-hot vectors of labels `[m]`, or standardized real targets `[m, k]`."""
     if self.class_names is None:
-      return _scale(y, self.y_mean, self.y_std)
+      return _scale(y, self.y_mean, self.y_std, dtype)
     return centered_one_hot(y, self.num_classes)
 
   def labels(self, names: Iterable[Any]) -> np.ndarray:
@@ -129,8 +171,8 @@ class Preparation:
   def from_json(cls, text: str) -> 'Preparation':
     """The inverse of `to_json`."""
     fields = json.loads(text)
-    for name in ('class_names', 'feature_names'):
-      if fields[name] is not None:
+    for name in ('class_names', 'feature_names', 'columns'):
+      if fields.get(name) is not None:
         fields[name] = tuple(fields[name])
     return cls(**fields)
 
@@ -154,8 +196,8 @@ def standardize(train: ArrayLike, test: ArrayLike) -> tuple[np.ndarray, np.ndarr
   x_train.mean(), x_train.std()  # ==> 0 and 1; those of x_test are close
   ```
   """
-  figures = _figures(train, by_column=False)
-  return tuple(_scale(a, *figures) for a in (train, test))
+  mean, std = _figures(train, by_column=False)
+  return _scale(train, mean, std, np.float32), _scale(test, mean, std, np.float32)
 
 
 def centered_one_hot(labels: ArrayLike, num_classes: int) -> np.ndarray:
@@ -179,22 +221,41 @@ def centered_one_hot(labels: ArrayLike, num_classes: int) -> np.ndarray:
   return (np.eye(num_classes)[labels] - 1 / num_classes).astype(np.float32)
 
 
-def _figures(train, by_column):
-  """Mean and standard deviation, of everything or of each column; floats, or lists of them."""
+def _figures(train, by_column, blocks=()):
+  """Mean and standard deviation, of everything or of each column; floats, or lists of them.
+
+  The columns of one category, a slice of `blocks`, share a deviation, that of their vector: then a
+  category weighs as much as a number, and a rare one no more than others.
+  """
+  train = np.asarray(train, np.float64)
+  axis = 0 if by_column else None
+  # A power of two, which changes no digit, so that squares of large numbers do not overflow.
+  _, exponent = np.frexp(np.max(np.abs(train), axis=axis))
+  unit = np.ldexp(1.0, np.maximum(exponent - 1, -1000))
+  mean, std = np.mean(train / unit, axis=axis) * unit, np.std(train / unit, axis=axis) * unit
   if not by_column:
-    mean, std = np.mean(train), np.std(train)
     if not std > 0:
       raise errors.InputError(
         f'`train` must not be constant. Received: {np.size(train)} times {mean}'
       )
     return float(mean), float(std)
   # A column that is constant tells nothing; in a small subset that is no mistake.
-  std = np.where(np.ptp(train, axis=0) > 0, np.std(train, axis=0), 1.0)
-  return np.mean(train, axis=0).tolist(), std.tolist()
+  is_constant = np.min(train, axis=0) == np.max(train, axis=0)
+  mean, std = np.where(is_constant, train[0], mean), np.where(is_constant, 0.0, std)
+  for block in blocks:
+    std[block] = np.sqrt(np.sum(std[block] ** 2))
+  return mean.tolist(), np.where(std > 0, std, 1.0).tolist()
 
 
-def _refuse_constants(y):
-  if np.any(np.ptp(y, axis=0) == 0):
+def _unless_done(mean, std):
+  """The same figures, but 0 and 1 where data have been standardized before, which then stay."""
+  is_done = (np.abs(mean) < _TOLERANCE) & (np.abs(np.subtract(std, 1)) < _TOLERANCE)
+  return np.where(is_done, 0.0, mean).tolist(), np.where(is_done, 1.0, std).tolist()
+
+
+def refuse_constants(y):
+  """Refuses real targets `[n, k]` that do not vary."""
+  if np.any(np.min(y, axis=0) == np.max(y, axis=0)):
     raise errors.InputError(
       f'Training targets must not be constant. Received: {len(y)} targets, the first is {y[0]}'
     )
@@ -206,5 +267,8 @@ def _shown(figure):
   return f'{values[0]:.3g}' if len(values) == 1 else f'[{len(values)} numbers]'
 
 
-def _scale(a, mean, std):
-  return ((a - np.asarray(mean)) / np.asarray(std)).astype(np.float32)
+def _scale(a, mean, std, dtype):
+  a = np.asarray(a)
+  if isinstance(mean, float) and (mean, std) == (0.0, 1.0):
+    return a.astype(dtype) if a.dtype.kind == 'f' else a  # tokens stay integers
+  return ((a - np.asarray(mean)) / np.asarray(std)).astype(dtype)

@@ -40,7 +40,8 @@ def split(raw, num_train, num_test, subset, rng):
   elif num_test is None:
     num_test = max(1, n - num_train)
   _check_size('num_train + num_test', num_train + num_test, n)
-  order = _order(raw.y, subset, rng)
+  is_in_proportion = subset == 'random' and raw.class_names is not None
+  order = _order(raw.y, 'proportional' if is_in_proportion else subset, rng)
   train, test = order[:num_train], order[num_train : num_train + num_test]
   return (raw.x[train], raw.y[train]), (raw.x[test], raw.y[test])
 
@@ -64,12 +65,14 @@ def _order(y, subset, rng):
   if subset == 'random':
     return order
   # Deal the classes out in turn, always in the same order of them: then any piece of the result
-  # has as many of each, up to one, until a class is used up.
+  # has as many of each, up to one, until a class is used up. Or at the pace of their sizes: then it
+  # has them in proportion.
   labels = y[order]
-  turn = np.empty(len(y), int)
+  turn = np.empty(len(y))
   for label in np.unique(labels):
     members = np.flatnonzero(labels == label)
-    turn[members] = np.arange(len(members))
+    pace = 1 / len(members) if subset == 'proportional' else 1
+    turn[members] = pace * (np.arange(len(members)) + 0.5)
   place_of_class = rng.permutation(labels.max() + 1)
   return order[np.lexsort([place_of_class[labels], turn])]
 

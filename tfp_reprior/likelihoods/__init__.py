@@ -6,10 +6,10 @@ depends on the surrogate. By default it is what the log-likelihood looks like ne
 to second order.
 """
 
-from tfp_reprior.likelihoods.by_name import KINDS, from_dict
+from tfp_reprior.likelihoods.by_name import CLASSES, KINDS, from_dict
 from tfp_reprior.likelihoods.classes import Bernoulli, Categorical
 from tfp_reprior.likelihoods.gaussian import Gaussian
 from tfp_reprior.likelihoods.likelihood import Likelihood
 
-__all__ = ['KINDS', 'Bernoulli', 'Categorical', 'Gaussian', 'Likelihood', 'from_dict']
+__all__ = ['CLASSES', 'KINDS', 'Bernoulli', 'Categorical', 'Gaussian', 'Likelihood', 'from_dict']
 __dir__ = __all__.copy

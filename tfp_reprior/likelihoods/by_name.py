@@ -8,7 +8,8 @@ from tfp_reprior.likelihoods.classes import Bernoulli, Categorical
 from tfp_reprior.likelihoods.gaussian import Gaussian
 from tfp_reprior.likelihoods.likelihood import Likelihood
 
-KINDS = (Gaussian, Categorical, Bernoulli)
+CLASSES = (Categorical, Bernoulli)
+KINDS = (Gaussian, *CLASSES)
 
 
 def from_dict(values: Mapping[str, Any]) -> Likelihood:

@@ -45,6 +45,8 @@ class Gaussian(likelihood.Likelihood):
   ```
   """
 
+  has_units = True
+
   def __init__(self, noise_scale: NoiseScale | Mapping[str, Any] = 0.1) -> None:
     self.noise_prior = None
     if isinstance(noise_scale, dict):  # of `settings`
@@ -76,6 +78,12 @@ class Gaussian(likelihood.Likelihood):
   @property
   def is_conjugate(self) -> bool:
     return self.noise_prior is not None or isinstance(self.noise_scale, float)
+
+  def in_units_of(self, units: np.ndarray) -> 'Gaussian':
+    """The same noise of targets that are divided by `units` `[k]`, all equal for one noise."""
+    if self.noise_prior is not None:
+      return Gaussian(noise_prior.divided(self.noise_prior, float(units[0])))
+    return Gaussian(self.noise_scale / (units[0] if self.is_conjugate else units))
 
   @property
   def settings(self) -> dict[str, Any]:

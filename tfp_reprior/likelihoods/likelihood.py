@@ -17,6 +17,8 @@ class Likelihood(abc.ABC):
 
   Attributes:
     event_shapes: Tuple of the shapes of these parts.
+    has_units: Whether targets are real numbers, which may be standardized: then there is
+      `in_units_of`.
 
   #### Examples
 
@@ -46,6 +48,7 @@ class Likelihood(abc.ABC):
   """
 
   event_shapes: tuple[tuple[int, ...], ...] = ()
+  has_units: bool = False
 
   @property
   def is_conjugate(self) -> bool:

@@ -12,6 +12,7 @@ tfd = tfp.distributions
 
 # The prior beyond these probabilities is cut off, because there quantiles are lost to rounding.
 _TAIL = 2.0**-52
+_IN_UNITS = ('scale', 'loc', 'low', 'high')  # parameters that are in the units of the scale
 
 
 class NoisePrior:
@@ -78,6 +79,26 @@ def from_dict(values):
     {k: v for k, v in values.items() if k != 'distribution'},
   )
   return getattr(tfd, name)(**parameters)
+
+
+def divided(prior, unit):
+  """The distribution of a scale in units of `unit`, of the same kind as that of a `NoisePrior`."""
+  is_log_normal = isinstance(prior.distribution, tfd.LogNormal)
+
+  def change(name, value):
+    if is_log_normal:
+      return value - math.log(unit) if name == 'loc' else value
+    return value * {'rate': unit}.get(name, 1 / unit if name in _IN_UNITS else 1.0)
+
+  other = type(prior.distribution)(**{k: change(k, v) for k, v in prior.parameters.items()})
+  probabilities = tf.constant([0.1, 0.5, 0.9])
+  expected = prior.distribution.quantile(probabilities) / unit
+  if not np.allclose(other.quantile(probabilities), expected, rtol=1e-3):
+    raise errors.InputError(
+      'The noise has a prior that cannot be brought to the units of standardized targets: take a '
+      f'LogNormal, or standardize=False. Received: noise_scale={prior!r}'
+    )
+  return other
 
 
 def _number(distribution, name, value):

@@ -13,6 +13,7 @@ _CALIBRATED = ('dash', drawing.MUTED, 'calibrated')
 def bands(result, prediction):
   """Mean and bands against a one-dimensional input, of a `Result` and its test prediction."""
   k = prediction.mean.shape[1]
+  [input_name] = result.preparation.input_names or ['x']
   order = np.argsort(np.ravel(result.x_test))
   order = order[:: -(-len(order) // _MAX_POINTS)]
   inputs = np.ravel(result.x_test)[order]
@@ -28,8 +29,8 @@ def bands(result, prediction):
     ax.plot(inputs, prediction.mean[order, 0], color=_BLUE)
     if result.y_test is not None:
       draw_points(ax, result.x_test, result.y_test, _GREEN, 3)
-    draw_points(ax, result.posterior.x, result.posterior.y, _ORANGE, 6)
-    ax.set(xlabel='x', ylabel='y')
+    draw_points(ax, *result.training_data, _ORANGE, 6)
+    ax.set(xlabel=input_name, ylabel=result.preparation.target_name or 'y')
 
   legend = [('line', _BLUE, 'mean'), ('band', _BLUE, '50 % and 90 %'), ('dot', _ORANGE, 'training')]
   return svg.plot(
@@ -47,10 +48,12 @@ def probabilities(result, prediction):
   # Of many, those that are likely anywhere.
   shown = np.sort(np.argsort(-np.max(prediction.mean, axis=0))[: len(drawing.COLORS)])
   inputs = np.ravel(result.x_test)
+  [input_name] = result.preparation.input_names or ['x']
   order = np.argsort(inputs)
   order = order[:: -(-len(order) // _MAX_POINTS)]
   low, high = np.quantile(prediction.probabilities[:, order], [0.05, 0.95], axis=0)
-  x_train, y_train = np.ravel(result.posterior.x), np.asarray(result.posterior.y)
+  x_train, y_train = result.training_data
+  x_train = np.ravel(x_train)
   is_categorical = y_train.ndim == 1
   observed = np.eye(k)[y_train] if is_categorical else y_train  # [n, k]
 
@@ -63,10 +66,12 @@ def probabilities(result, prediction):
         if value == 1 or not is_categorical:
           x = x_train[observed[:, j] == value]
           ax.plot(x, np.full(len(x), level), '|', color=color, markersize=6)
-    ax.set(xlabel='x', ylabel='probability', ylim=(-0.08, 1.08))
+    ax.set(xlabel=input_name, ylabel='probability', ylim=(-0.08, 1.08))
 
   what = 'class' if is_categorical else 'output'
-  legend = [('line', drawing.COLORS[i], f'{what} {j}') for i, j in enumerate(shown)]
+  names = result.preparation.class_names if is_categorical else None
+  names = names or [f'{what} {j}' for j in range(k)]
+  legend = [('line', drawing.COLORS[i], names[j]) for i, j in enumerate(shown)]
   return svg.plot(
     'Probabilities' if len(shown) == k else f'Probabilities, {len(shown)} of {k}',
     draw_fn,

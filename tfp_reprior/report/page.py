@@ -99,11 +99,7 @@ def _section(run):
   return {
     'run': run,
     'tiles': _tiles(run),
-    'settings': [
-      (name.replace('_', ' '), _setting(v))
-      for name, v in result.settings.items()
-      if name != 'notes'
-    ],
+    'settings': [(name.replace('_', ' '), _setting(v)) for name, v in result.settings.items()],
     'time': [(phase, [f'{s:,.1f} s', f'{s / total:.0%}']) for phase, s in result.seconds.items()],
     'metrics': [(name, [figure(value)]) for name, value in run.metrics.items()],
     'warmup': None if result.warmup is None else _warmup(result.warmup),

@@ -9,6 +9,7 @@ import pathlib
 import numpy as np
 
 from tfp_reprior import errors
+from tfp_reprior.data import preparation as preparation_lib
 from tfp_reprior.internal import checks, files, random
 from tfp_reprior.internal import workers as workers_lib
 from tfp_reprior.mcmc import jittered
@@ -48,6 +49,7 @@ class Driver:
     progress: Whether to show progress bars.
     strategy: A `tf.distribute.Strategy`, or None. If it has several processes, all of them do this,
       and the chief alone writes and shows progress.
+    preparation: The `tfp_reprior.data.Preparation` that the data have been through.
   """
 
   def __init__(
@@ -60,7 +62,9 @@ class Driver:
     checkpoint_seconds=60.0,
     progress=True,
     strategy=None,
+    preparation=preparation_lib.Preparation(),  # noqa: B008
   ):
+    self._preparation = preparation
     self._posterior = posterior
     self._settings = settings
     self._x_test = None if x_test is None else posterior.check_inputs(x_test)
@@ -254,6 +258,7 @@ class Driver:
         self._checkpoint_seconds,
         self._progress,
         self._strategy,
+        self._preparation,
       )
       warmed[regularizer] = driver._warm_up(resume)
     # NaN, if the budget was too small to measure, counts as nothing.
@@ -321,7 +326,12 @@ class Driver:
 
   def _describe(self):
     described = identity.describe(
-      self._posterior, self._settings, self._sampler, self._x_test, self._keep_every
+      self._posterior,
+      self._settings,
+      self._sampler,
+      self._x_test,
+      self._keep_every,
+      self._preparation,
     )
     self._workers.check_same('data, model and settings', json.dumps(described).encode())
     return described
@@ -380,11 +390,13 @@ class Driver:
       'acceptance_bounds': list(warmup_lib.BOUNDS[self._sampler.kind]),
       **identity.facts(self._posterior),
     }
-    summary = position.carry.summary
+    summary, trace = position.carry.summary, position.trace('sampling')
+    if 'noise_scale' in trace:
+      trace['noise_scale'] = self._preparation.restore_scale(trace['noise_scale'])
     return result_lib.Result(
       self._sampler.posterior,
       settings,
-      position.trace('sampling'),
+      trace,
       position.trace('warm-up'),
       position.seconds,
       warmup,
@@ -395,4 +407,5 @@ class Driver:
       None if self._x_test is None else self._x_test.numpy(),
       self._y_test,
       self._anchor(),
+      self._preparation,
     )

@@ -40,7 +40,7 @@ def facts(posterior):
   }
 
 
-def describe(posterior, settings, sampler, x_test, keep_every):
+def describe(posterior, settings, sampler, x_test, keep_every, preparation):
   """A dict for JSON that two calls share if they are the same run."""
   described = {**dataclasses.asdict(settings), **facts(posterior), 'sampler': sampler.name}
   # By name only layers that Keras numbers itself would differ; what counts is what is computed.
@@ -62,6 +62,7 @@ def describe(posterior, settings, sampler, x_test, keep_every):
     'x': _digest(posterior.x),
     'y': _digest(posterior.y),
     'x_test': None if x_test is None else _digest(x_test),
+    'preparation': hashlib.sha256(preparation.to_json().encode()).hexdigest()[:16],
   }
 
 

@@ -14,6 +14,7 @@ import tensorflow as tf
 from numpy.typing import ArrayLike
 
 from tfp_reprior import diagnostics, errors, likelihoods
+from tfp_reprior.data import preparation as preparation_lib
 from tfp_reprior.densities import collapsed_posterior
 from tfp_reprior.densities import posterior as posterior_lib
 from tfp_reprior.diagnostics import verdict as verdict_lib
@@ -52,8 +53,8 @@ class Result:
       in data space; `weights` has the weights in any case.
     theta_moments: Mean and variance of every part over all draws, by chain: a pair `mean`,
       `variance` of lists of parts `[c, *event_shape]`.
-    x_test, y_test: Test data, or None.
     anchor: That of the `LayerwiseReprior`, a list of hidden parts, if every layer had a map.
+    preparation: The `tfp_reprior.data.Preparation` that the data of `posterior` have been through.
 
   #### Examples
 
@@ -86,6 +87,7 @@ class Result:
     x_test: np.ndarray | None = None,
     y_test: np.ndarray | None = None,
     anchor: list[np.ndarray] | None = None,
+    preparation: preparation_lib.Preparation | None = None,
   ) -> None:
     self.posterior = posterior
     self.settings = settings
@@ -96,8 +98,9 @@ class Result:
     self.draws = draws
     self.theta_moments = theta_moments
     self._f_moments = f_moments
-    self.x_test, self.y_test = x_test, y_test
     self.anchor = anchor
+    self._x_test, self._y_test = x_test, y_test
+    self.preparation = preparation_lib.Preparation() if preparation is None else preparation
     self._collapsed = None
     if posterior.likelihood.is_conjugate:
       self._collapsed = collapsed_posterior.CollapsedPosterior(posterior)
@@ -117,6 +120,24 @@ class Result:
     """Steps of each chain, without burn-in."""
     return self.num_draws * self.settings['thinning']
 
+  @property
+  def x_test(self) -> np.ndarray | None:
+    """Test inputs `[m, ...]` in the units of the user, or None."""
+    return None if self._x_test is None else self.preparation.restore_inputs(self._x_test)
+
+  @property
+  def y_test(self) -> np.ndarray | None:
+    """Test targets in the units of the user, or None; of classes, labels from 0 on."""
+    return None if self._y_test is None else self._restored(self._y_test)
+
+  @property
+  def training_data(self) -> tuple[np.ndarray, np.ndarray]:
+    """Inputs and targets, as `x_test` and `y_test` are."""
+    return self.preparation.restore_inputs(self.posterior.x), self._restored(self.posterior.y)
+
+  def _restored(self, y):
+    return np.asarray(y) if self.preparation.class_names else self.preparation.restore(y)
+
   def predict(
     self, x: ArrayLike, batch_size: int = 1024
   ) -> prediction_lib.Prediction | class_prediction.ClassPrediction:
@@ -126,13 +147,14 @@ class Result:
     mean and a variance. For classes each draw gives probabilities.
 
     Args:
-      x: Inputs `[m, ...]`, prepared as the training inputs were.
+      x: Inputs `[m, ...]` in the units of the training inputs, or a table with their columns.
       batch_size: Positive integer, inputs at a time.
 
     Returns:
       A `Prediction`; for classes a `CategoricalPrediction` or `BernoulliPrediction`.
     """
-    return self._predict(x, batch_size)
+    dtype = self.posterior.split.dtype.as_numpy_dtype
+    return self._predict(self.preparation.inputs(x, dtype), batch_size)
 
   def _predict(self, x, batch_size=1024, f_moments=None):
     x = self.posterior.check_inputs(x)
@@ -162,7 +184,11 @@ class Result:
       if noise_variances
       else likelihood.noise_variance
     )
-    return prediction_lib.Prediction(means, np.concatenate(variances), noise_variance, f_moments)
+    restore, factor = self.preparation.restore, np.square(self.preparation.y_std)
+    if f_moments is not None:
+      f_moments = restore(f_moments[0]), f_moments[1] * factor
+    variances = np.concatenate(variances) * factor
+    return prediction_lib.Prediction(restore(means), variances, noise_variance * factor, f_moments)
 
   def _components(self, parts, x, seed):
     """Mean and variance of f for a draw; for classes the mean is probabilities."""
@@ -179,22 +205,35 @@ class Result:
     Its mean and standard deviations are over all draws, and so is all that follows from them; the
     rest is by the kept ones, unknown noise too.
     """
-    return None if self.x_test is None else self._predict(self.x_test, f_moments=self._f_moments)
+    return None if self._x_test is None else self._predict(self._x_test, f_moments=self._f_moments)
 
   def evaluate(
     self,
     prediction: prediction_lib.Prediction | class_prediction.ClassPrediction | None = None,
     y: ArrayLike | None = None,
   ) -> dict[str, float]:
-    """Figures of merit; see `tfp_reprior.diagnostics.evaluate`. By default, of the test data."""
+    """Figures of merit; see `tfp_reprior.diagnostics.evaluate`. By default, of the test data.
+
+    Targets `y` are as those of training: real numbers, or classes by their names or numbers.
+    """
     if prediction is None:
       if self.x_test is None or self.y_test is None:
         raise errors.InputError(
           'Without arguments `evaluate` needs a run with `x_test` and `y_test`. Received: '
           f'x_test={_kind(self.x_test)}, y_test={_kind(self.y_test)}'
         )
-      prediction, y = self.test_prediction, self.y_test
-    return diagnostics.evaluate(prediction, y)
+      return diagnostics.evaluate(self.test_prediction, self.y_test)
+    return diagnostics.evaluate(prediction, self._observed(y))
+
+  def _observed(self, y):
+    """Targets as predictions take them: labels for classes that are given by name."""
+    y, names = np.asarray(y), self.preparation.class_names
+    if names is None or y.size > len(y):
+      return y
+    is_named = {str(v) for v in np.unique(y)} <= set(names)
+    labels = self.preparation.labels(y.ravel()) if is_named else y
+    is_one_hot = isinstance(self.posterior.likelihood, likelihoods.Gaussian)
+    return self.preparation.targets(labels) if is_one_hot else labels
 
   @functools.cached_property
   def verdict(self) -> verdict_lib.Verdict:
@@ -301,14 +340,15 @@ class Result:
     arrays |= {f'anchor/{i:04d}': p for i, p in enumerate(self.anchor or [])}
     if self._f_moments is not None:
       arrays['f_mean'], arrays['f_variance'] = self._f_moments
-    data = {'x': self.posterior.x, 'y': self.posterior.y, 'x_test': self.x_test}
-    data['y_test'] = self.y_test
+    data = {'x': self.posterior.x, 'y': self.posterior.y, 'x_test': self._x_test}
+    data['y_test'] = self._y_test
     arrays |= {name: np.asarray(values) for name, values in data.items() if values is not None}
     description = {
       'settings': self.settings,
       'seconds': self.seconds,
       'is_complete': self.is_complete,
       'likelihood': self.posterior.likelihood.to_dict(),
+      'preparation': self.preparation.to_json(),
       'prior_stds': self.posterior.split.prior_stds,
       'warmup': None if self.warmup is None else self.warmup.to_dict(),
     }
@@ -380,6 +420,7 @@ def load_result(path: Path, model: keras.Model | None = None) -> Result:
     arrays.get('x_test'),
     arrays.get('y_test'),
     [v for _, v in sorted(group('anchor/').items())] or None,
+    preparation_lib.Preparation.from_json(description.get('preparation', '{}')),
   )
 
 

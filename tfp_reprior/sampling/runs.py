@@ -11,13 +11,14 @@ import keras
 import tensorflow as tf
 from numpy.typing import ArrayLike
 
-from tfp_reprior import compilation, diagnostics, errors, likelihoods
+from tfp_reprior import compilation, data, diagnostics, errors, likelihoods
 from tfp_reprior.densities import posterior as posterior_lib
 from tfp_reprior.internal import distribution
 from tfp_reprior.internal import workers as workers_lib
 from tfp_reprior.internal.types import NoiseScale, Path
 from tfp_reprior.models import readout_split
 from tfp_reprior.sampling import driver as driver_lib
+from tfp_reprior.sampling import preparing
 from tfp_reprior.sampling import result as result_lib
 from tfp_reprior.sampling import settings as settings_lib
 from tfp_reprior.sampling import warmup as warmup_lib
@@ -57,7 +58,7 @@ def sample_posterior(
   progress: bool = True,
   strategy: tf.distribute.Strategy | None = None,
   chunk_size: int | None = None,
-  notes: dict[str, str] | None = None,
+  standardize: bool | data.Preparation = True,
 ) -> result_lib.Result:
   """Samples the posterior of a network's weights, from data and a Keras model to predictions.
 
@@ -74,12 +75,13 @@ def sample_posterior(
   Args:
     model: A `keras.Model` that ends in a linear readout, a `tfp_reprior.models.ReadoutSplit`, or a
       `tfp_reprior.Posterior`, which has data, likelihood and chunks of its own.
-    x: Inputs `[n, ...]`.
-    y: Targets: `[n, k]` with Gaussian noise, labels `[n]` for `Categorical`, zeros and ones
-      `[n, k]` for `Bernoulli`.
+    x: Inputs `[n, ...]`, an array, or a DataFrame, whose columns of text become zeros and ones.
+    y: Targets. By default real numbers `[n, k]` have Gaussian noise; text `[n]` and integers of few
+      values are classes, if the model has an output for each (`Categorical`), or one for two of
+      them (`Bernoulli`). With a `likelihood`: as it says.
     noise_scale: Positive float, the standard deviation of Gaussian noise, by default 0.1, or one
       for each output; or its prior, such as `tfp.distributions.LogNormal(-2.0, 1.0)`, to sample it
-      as well.
+      as well. In the units of `y`.
     likelihood: A `Gaussian`, `Categorical` or `Bernoulli` of `tfp_reprior.likelihoods`, instead of
       `noise_scale`.
     x_test: Inputs `[m, ...]` whose outputs are followed while sampling.
@@ -125,8 +127,12 @@ def sample_posterior(
       steps is on the cores, and only data are split.
     chunk_size: Positive integer, the number of inputs that go through the network at once, for
       bounded memory; by default all.
-    notes: Dict of texts that belong to the run, such as where its data come from. They are kept as
-      `Result.settings['notes']`, and a `run_dir` with other notes holds another run.
+    standardize: Whether inputs (each column; images as a whole) and real targets are standardized
+      inside. Predictions and test figures are in the units of `y` in any case, and what is
+      standardized already, or is centered one-hot, stays as it is. The weights are those of a
+      network of standardized data. False: nothing is touched; nor is a `Posterior`. Or the
+      `Preparation` that the data have been through, as of `tfp_reprior.data.load`: then
+      `noise_scale` is for prepared targets, and predictions come in the units of the raw ones.
 
   Returns:
     A `Result`.
@@ -225,14 +231,20 @@ def _make_driver(
   checkpoint_seconds,
   progress,
   strategy,
+  standardize,
   **settings,
 ):
   del resume  # for the run
   given = dict(x=x, y=y, noise_scale=noise_scale, likelihood=likelihood, chunk_size=chunk_size)
   given = {name: value for name, value in given.items() if value is not None}
-  posterior = model
+  posterior, preparation = model, data.Preparation()
   if not isinstance(model, posterior_lib.Posterior):
-    posterior = posterior_lib.Posterior(model, **given)
+    is_split = isinstance(model, readout_split.ReadoutSplit)
+    split = model if is_split else readout_split.ReadoutSplit(model)
+    x, y, x_test, y_test, likelihood, preparation = preparing.prepare(
+      split, x, y, x_test, y_test, noise_scale, likelihood, standardize
+    )
+    posterior = posterior_lib.Posterior(split, x, y, None, likelihood, chunk_size)
   elif given:
     raise errors.InputError(
       f'A `Posterior` has its own {", ".join(f"`{name}`" for name in given)}: leave that out. '
@@ -253,4 +265,5 @@ def _make_driver(
     checkpoint_seconds,
     progress,
     strategy,
+    preparation,
   )

@@ -45,7 +45,6 @@ class Settings:
   num_kept_draws: int | None = None
   over_dispersion: float = 1.0
   seed: int = 0
-  notes: dict[str, str] | None = None
 
   def __post_init__(self):
     checks.one_of('sampler', self.sampler, samplers.NAMES)
@@ -78,10 +77,6 @@ class Settings:
     elif not isinstance(self.regularizer, str) and self.regularizer != math.inf:
       self._set('regularizer', float(checks.positive('regularizer', self.regularizer)))
     self._set('seed', checks.seed('seed', self.seed))
-    notes = self.notes
-    is_plain = notes is None or isinstance(notes, dict)
-    if not is_plain or not all(isinstance(t, str) for kv in (notes or {}).items() for t in kv):
-      raise errors.InputError(f'`notes` must be a dict of texts. Received: notes={self.notes!r}')
 
   def _check_layer_regularizer(self):
     value = self.layer_regularizer
