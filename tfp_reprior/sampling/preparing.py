@@ -79,9 +79,11 @@ def prepare(split, x, y, x_test, y_test, noise_scale, likelihood, standardize):
   dtype = split.dtype.as_numpy_dtype
 
   def prepared_targets(values):
-    values = values.astype(np.float64) if is_real and values.dtype.kind in 'iu' else values
-    is_label = class_names is not None
-    return preparation.labels(values) if is_label else preparation.targets(values, dtype)
+    if class_names is not None:
+      return preparation.labels(values.ravel())
+    if not is_real or values.dtype.kind not in 'fiu':
+      return values
+    return preparation.targets(values.astype(np.float64), dtype)
 
   return Prepared(
     preparation.inputs(x, dtype),
@@ -119,13 +121,13 @@ def _array(name, a):
 def _classes(y, num_outputs, likelihood):
   """The likelihood of classes, and their names, if `y` holds any; else what was given, and None."""
   given = likelihood
-  is_vector = y.ndim == 1 or (y.ndim == 2 and y.shape[1] == 1)
-  is_several = isinstance(given, likelihoods.Bernoulli) and num_outputs > 1
-  if not is_vector or is_several or not isinstance(given, (type(None), *likelihoods.CLASSES)):
+  if given is not None and (y.dtype.kind not in 'UO' or not isinstance(given, likelihoods.CLASSES)):
     return given, None
-  values = tables.class_values(y.ravel()) if given is None else np.unique(y)
-  if values is None or (given is not None and y.dtype.kind == 'f'):
-    if given is None and num_outputs > 1:
+  if not (y.ndim == 1 or (y.ndim == 2 and y.shape[1] == 1)):
+    return given, None
+  values = tables.class_values(y.ravel())
+  if values is None:
+    if num_outputs > 1:
       raise errors.InputError(
         f'`y` holds real numbers, one for each input, and the model has {num_outputs} outputs: it '
         f'needs one, or `y` classes, integers or text. Received: y of dtype {y.dtype}'
