@@ -22,6 +22,7 @@ _ROOMS = (
   'models',
   'report',
   'sampling',
+  'sklearn',
   'theory',
 )
 _NAMES = {

@@ -129,7 +129,7 @@ class Preparation:
 
   def restore_inputs(self, x: ArrayLike) -> np.ndarray:
     """Inputs of the network `[m, ...]` in the units of the raw ones."""
-    return np.asarray(x) * self.x_std + self.x_mean
+    return _unscale(x, self.x_mean, self.x_std)
 
   def targets(self, y: ArrayLike, dtype: Any = np.float32) -> np.ndarray:
     """Centered one-hot vectors of labels `[m]`, or standardized real targets `[m, k]`."""
@@ -157,7 +157,7 @@ class Preparation:
 
   def restore(self, y: ArrayLike) -> np.ndarray:
     """Targets `[..., k]` (or predictions of them) in the units of the raw ones."""
-    return np.asarray(y) * self.y_std + self.y_mean
+    return _unscale(y, self.y_mean, self.y_std)
 
   def restore_scale(self, stddev: ArrayLike) -> np.ndarray:
     """Standard deviations `[..., k]` of targets in the units of the raw ones."""
@@ -267,8 +267,17 @@ def _shown(figure):
   return f'{values[0]:.3g}' if len(values) == 1 else f'[{len(values)} numbers]'
 
 
+def _is_untouched(mean, std):
+  return isinstance(mean, float) and (mean, std) == (0.0, 1.0)
+
+
+def _unscale(a, mean, std):
+  a = np.asarray(a)
+  return a if _is_untouched(mean, std) else a * std + mean
+
+
 def _scale(a, mean, std, dtype):
   a = np.asarray(a)
-  if isinstance(mean, float) and (mean, std) == (0.0, 1.0):
+  if _is_untouched(mean, std):
     return a.astype(dtype) if a.dtype.kind == 'f' else a  # tokens stay integers
   return ((a - np.asarray(mean)) / np.asarray(std)).astype(dtype)

@@ -56,26 +56,16 @@ def prepare(split, x, y, x_test, y_test, noise_scale, likelihood, standardize):
     return Prepared(x, y, x_test, y_test, likelihood, standardize)
   if x is None or y is None:
     return Prepared(x, y, x_test, y_test, likelihood, preparation_lib.Preparation())  # refused soon
-  x, y = _inputs('x', x), _array('y', y)
-  y = y.astype(int) if y.dtype.kind == 'b' else y
-  k = split.num_outputs
-  likelihood, class_names = _classes(y, k, likelihood)
-  # Others are taken as they are, and refused, if need be, by the likelihood.
+  x, y = as_inputs('x', x), as_array('y', y)
+  likelihood, class_names = _classes(y, split.num_outputs, likelihood)
+  # Other targets are taken as they are, and refused, if need be, by the likelihood.
   is_real = class_names is None and (likelihood is None or likelihood.has_units)
-  is_real = is_real and y.ndim in (1, 2) and y.size == len(y) * k and y.dtype.kind in 'fiu'
-  matrix = y.reshape([len(y), k]).astype(np.float64) if is_real else np.zeros([1, 1])
-  raw = preparation_lib.RawData(x, matrix, class_names=class_names, by_column=np.ndim(x) == 2)
-  preparation = preparation_lib.Preparation.of(raw, x, matrix)
-  changes = {}
+  is_real = is_real and y.ndim in (1, 2) and y.size == len(y) * split.num_outputs
+  is_real = is_real and y.dtype.kind in 'fiu'
+  reals = y.reshape([len(y), -1]) if standardize and is_real else None
+  preparation, likelihood = fit(x, reals, likelihood, class_names)
   if not (standardize and tf.as_dtype(split.model.inputs[0].dtype).is_floating):
-    changes |= {'x_mean': 0.0, 'x_std': 1.0}
-  if not (standardize and is_real) or metrics.is_one_hot(matrix):
-    changes |= {'y_mean': 0.0, 'y_std': 1.0}
-  elif likelihood is not None:
-    if likelihood.is_conjugate:  # for all outputs, as they have one noise
-      changes['y_std'] = [float(np.sqrt(np.mean(np.square(preparation.y_std))))] * k
-    likelihood = likelihood.in_units_of(np.array(changes.get('y_std', preparation.y_std)))
-  preparation = dataclasses.replace(preparation, **changes)
+    preparation = dataclasses.replace(preparation, x_mean=0.0, x_std=1.0)
   dtype = split.dtype.as_numpy_dtype
 
   def prepared_targets(values):
@@ -88,22 +78,52 @@ def prepare(split, x, y, x_test, y_test, noise_scale, likelihood, standardize):
   return Prepared(
     preparation.inputs(x, dtype),
     prepared_targets(y),
-    None if x_test is None else preparation.inputs(_inputs('x_test', x_test), dtype),
-    None if y_test is None else prepared_targets(_array('y_test', y_test)),
+    None if x_test is None else preparation.inputs(as_inputs('x_test', x_test), dtype),
+    None if y_test is None else prepared_targets(as_array('y_test', y_test)),
     likelihood,
     preparation,
   )
 
 
-def _inputs(name, x):
+def fit(x, y, likelihood, class_names=None, missing='refuse'):
+  """The preparation of data, and the likelihood of prepared targets.
+
+  Args:
+    x: Inputs, what `as_inputs` returns.
+    y: Real targets `[n, k]`, to be standardized; None for others.
+    likelihood: In the units of `y`; None for a default that has none.
+    class_names: Tuple of strings, or None.
+    missing: What to do about missing values, `'refuse'` or `'impute'`.
+
+  Returns:
+    preparation: A `tfp_reprior.data.Preparation`.
+    likelihood: The likelihood in the units of prepared targets.
+  """
+  is_touched = y is not None and not metrics.is_one_hot(y)
+  raw = preparation_lib.RawData(
+    x, y, class_names=class_names, by_column=np.ndim(x) == 2, missing=missing
+  )
+  preparation = preparation_lib.Preparation.of(raw, x, y if is_touched else np.zeros([1, 1]))
+  if not is_touched:
+    return dataclasses.replace(preparation, y_mean=0.0, y_std=1.0), likelihood
+  if likelihood is None:
+    return preparation, None
+  if likelihood.is_conjugate:  # one unit for all outputs, as they have one noise
+    common = float(np.sqrt(np.mean(np.square(preparation.y_std))))
+    preparation = dataclasses.replace(preparation, y_std=[common] * y.shape[1])
+  return preparation, likelihood.in_units_of(np.array(preparation.y_std))
+
+
+def as_inputs(name, x):
   """A table, or an array of finite numbers."""
-  x = tables.as_table(x) or _array(name, x)
+  x = tables.as_table(x) or as_array(name, x)
   if isinstance(x, np.ndarray) and x.dtype.kind == 'O' and x.ndim == 2:
     x = tables.as_table({f'column {i}': x[:, i] for i in range(x.shape[1])})
   return x
 
 
-def _array(name, a):
+def as_array(name, a):
+  """An array of finite numbers, or of something else than numbers; booleans as integers."""
   if isinstance(a, np.ma.MaskedArray):
     raise errors.InputError(
       f'`{name}` must not be masked: leave masked data out, or fill them in. Received: {name} of '
@@ -115,7 +135,7 @@ def _array(name, a):
       f'`{name}` must be finite. Received: {name} of shape {a.shape} with '
       f'{np.count_nonzero(~np.isfinite(a))} entries that are NaN or infinite'
     )
-  return a
+  return a.astype(int) if a.dtype.kind == 'b' else a
 
 
 def _classes(y, num_outputs, likelihood):

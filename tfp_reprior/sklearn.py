@@ -1,0 +1,348 @@
+"""Estimators for scikit-learn: `fit`, `predict` and intervals, for tables of numbers and text."""
+
+import io
+import pathlib
+import tempfile
+import zipfile
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import keras
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tfp_reprior import errors, likelihoods, models
+from tfp_reprior.data import tables
+from tfp_reprior.internal.types import Activation, NoiseScale, Path
+from tfp_reprior.sampling import draws as draws_lib
+from tfp_reprior.sampling import preparing, runs
+from tfp_reprior.sampling import result as result_lib
+
+try:
+  import sklearn.base
+  from sklearn.utils import multiclass, validation
+except ImportError as e:
+  raise errors.MissingPackageError(
+    '`tfp_reprior.sklearn` needs scikit-learn: pip install tfp-reprior[data]'
+  ) from e
+
+__all__ = ['BNNClassifier', 'BNNRegressor']
+__dir__ = __all__.copy
+
+_MOST_FOLLOWED = 100  # training inputs whose outputs the verdict looks at
+_BYTES = '_result_bytes'  # in the state of a pickled estimator
+
+
+class _BNN(sklearn.base.BaseEstimator):
+  """What both estimators share."""
+
+  def _sample(self, x, y, reals, num_outputs, likelihood):
+    """Samples; `y` are labels, or None for the real targets `reals`, which are standardized."""
+    preparation, likelihood = preparing.fit(x, reals, likelihood, None, self.missing)
+    x = preparation.inputs(x)
+    y = preparation.targets(reals) if y is None else y
+    model = self.model
+    if model is None:
+      model = models.fcn(x.shape[1:], num_outputs, self.width, self.depth, self.activation)
+    elif not isinstance(model, keras.Model):
+      model = model(x.shape[1:], num_outputs)
+    self.result_ = runs.sample_posterior(
+      model,
+      x,
+      y,
+      likelihood=likelihood,
+      x_test=x[:_MOST_FOLLOWED],
+      num_chains=self.num_chains,
+      num_results=self.num_results,
+      num_warmup_steps=self.num_warmup_steps,
+      thinning=self.thinning,
+      seed=self.seed,
+      run_dir=self.run_dir,
+      progress=self.progress,
+      standardize=preparation,
+    )
+
+  def _predict(self, X):
+    validation.check_is_fitted(self)
+    return self.result_.predict(self._inputs(X, reset=False))
+
+  def _inputs(self, X, reset):
+    """A `Table`, if there are columns of text or missing values to impute; else numbers."""
+    table = tables.as_table(X)
+    is_mixed = table is not None and any(c.dtype == object for c in table.columns.values())
+    if is_mixed or (table is not None and self.missing == 'impute'):
+      validation.validate_data(self, X, reset=reset, skip_check_array=True)
+      return table
+    finite = 'allow-nan' if self.missing == 'impute' else True
+    X = validation.validate_data(self, X, reset=reset, dtype=np.float64, ensure_all_finite=finite)
+    if self.missing == 'impute':
+      return tables.as_table({f'column {i}': X[:, i] for i in range(X.shape[1])})
+    return X
+
+  def __getstate__(self):
+    state = dict(super().__getstate__())
+    if 'result_' in state:
+      state[_BYTES] = _to_bytes(state.pop('result_'))
+    return state
+
+  def __setstate__(self, state):
+    super().__setstate__({name: value for name, value in state.items() if name != _BYTES})
+    if _BYTES in state:
+      self.result_ = _from_bytes(state[_BYTES])
+
+
+class BNNRegressor(sklearn.base.MultiOutputMixin, sklearn.base.RegressorMixin, _BNN):
+  """Regression with a Bayesian neural network, for scikit-learn.
+
+  Samples the posterior of the weights and of the noise, after standardizing inputs and targets.
+  `fit` warns with a `tfp_reprior.diagnostics.SamplingWarning` if the draws should not be trusted.
+
+  Args:
+    width: Positive integer, units of each hidden layer.
+    depth: Positive integer, hidden layers.
+    activation: Name of an activation, or a function.
+    model: A `keras.Model` that ends in a linear readout, instead of the three above; or a function
+      `(input_shape, num_outputs) -> keras.Model`.
+    noise_scale: Positive float, the standard deviation of the noise in the units of `y`, or its
+      prior; by default the noise is unknown, with a prior.
+    num_chains: Positive integer, chains side by side.
+    num_results: Positive integer, draws of each chain.
+    thinning: Positive integer, steps for each draw, about.
+    num_warmup_steps: Positive integer, as of `tfp_reprior.sample_posterior`.
+    seed: Integer, of everything random.
+    run_dir: Folder to which the run is saved, and from which the same `fit` goes on.
+    missing: `'refuse'`, or `'impute'` missing inputs: by the median, or the most frequent category.
+    progress: Whether to show progress bars.
+
+  Attributes:
+    result_: The `tfp_reprior.sampling.Result`: traces, verdict, `summary()`.
+    n_features_in_: Number of columns.
+    feature_names_in_: Their names, if `X` was a DataFrame.
+
+  #### Examples
+
+  ```python
+  import numpy as np
+  from tfp_reprior.sklearn import BNNRegressor
+
+  rng = np.random.default_rng(0)
+  X = rng.uniform(-10, 10, size=(30, 2))
+  y = 100 + 5 * X[:, 0] + rng.normal(size=30)
+  regressor = BNNRegressor(width=16, depth=1, num_results=50, thinning=2, num_warmup_steps=200)
+  mean, std = regressor.fit(X, y).predict(X[:3], return_std=True)  # [3] each
+  regressor.predict_quantiles(X[:3], [0.05, 0.95])  # [3, 2], an interval for new observations
+  ```
+  """
+
+  def __init__(
+    self,
+    width: int = 64,
+    depth: int = 2,
+    activation: Activation = 'gelu',
+    model: keras.Model | Callable[..., keras.Model] | None = None,
+    noise_scale: NoiseScale | None = None,
+    num_chains: int = 4,
+    num_results: int = 400,
+    thinning: int = 5,
+    num_warmup_steps: int | None = None,
+    seed: int = 0,
+    run_dir: Path | None = None,
+    missing: str = 'refuse',
+    progress: bool = False,
+  ) -> None:
+    self.width = width
+    self.depth = depth
+    self.activation = activation
+    self.model = model
+    self.noise_scale = noise_scale
+    self.num_chains = num_chains
+    self.num_results = num_results
+    self.thinning = thinning
+    self.num_warmup_steps = num_warmup_steps
+    self.seed = seed
+    self.run_dir = run_dir
+    self.missing = missing
+    self.progress = progress
+
+  def fit(self, X: Any, y: ArrayLike) -> 'BNNRegressor':
+    """Samples the posterior.
+
+    Args:
+      X: Inputs `[n, d]`: an array, or a DataFrame, which may have columns of text.
+      y: Targets `[n]` or `[n, k]`.
+
+    Returns:
+      The estimator.
+    """
+    x = self._inputs(X, reset=True)
+    y = validation.check_array(
+      _targets(y), ensure_2d=False, dtype=np.float64, input_name='y', estimator=self
+    )
+    validation.check_consistent_length(X, y)
+    self._is_vector = y.ndim == 1
+    reals = y.reshape([len(y), -1])
+    likelihood = None if self.noise_scale is None else likelihoods.Gaussian(self.noise_scale)
+    self._sample(x, None, reals, reals.shape[1], likelihood)
+    return self
+
+  def predict(self, X: Any, return_std: bool = False) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
+    """The predictive mean at inputs `[m, d]`: `[m]`, or `[m, k]` if `y` was a matrix.
+
+    Args:
+      X: Inputs `[m, d]`, as in `fit`.
+      return_std: Whether to return the standard deviation of new observations, with noise, as well.
+
+    Returns:
+      The mean, or the pair of mean and standard deviation.
+    """
+    prediction = self._predict(X)
+    mean, std = self._shaped(prediction.mean), self._shaped(prediction.stddev)
+    return (mean, std) if return_std else mean
+
+  def predict_quantiles(self, X: Any, quantiles: Sequence[float] = (0.05, 0.5, 0.95)) -> np.ndarray:
+    """Quantiles of new observations, noise included: `[m, q]`, or `[m, k, q]` for a matrix `y`."""
+    values = self._predict(X).quantile(np.asarray(quantiles, np.float64))
+    return np.moveaxis(self._shaped(values), 0, -1)
+
+  def sample_y(self, X: Any, n_samples: int = 1, random_state: int = 0) -> np.ndarray:
+    """Draws new observations: `[m, n_samples]`, or `[m, k, n_samples]` for a matrix `y`."""
+    values = self._predict(X).sample(n_samples, random_state)
+    return np.moveaxis(self._shaped(values), 0, -1)
+
+  def _shaped(self, values):
+    return values[..., 0] if self._is_vector else values
+
+
+class BNNClassifier(sklearn.base.ClassifierMixin, _BNN):
+  """Classification with a Bayesian neural network, for scikit-learn.
+
+  All but the likelihood is as of `BNNRegressor`: one output for two classes, and one for each of
+  more.
+
+  Args:
+    width: Positive integer, units of each hidden layer.
+    depth: Positive integer, hidden layers.
+    activation: Name of an activation, or a function.
+    model: A `keras.Model`, or a function that builds one, as of `BNNRegressor`.
+    num_chains: Positive integer, chains side by side.
+    num_results: Positive integer, draws of each chain.
+    thinning: Positive integer, steps for each draw, about.
+    num_warmup_steps: Positive integer, as of `tfp_reprior.sample_posterior`.
+    seed: Integer, of everything random.
+    run_dir: Folder to which the run is saved, and from which the same `fit` goes on.
+    missing: `'refuse'`, or `'impute'` missing inputs.
+    progress: Whether to show progress bars.
+
+  Attributes:
+    classes_: The classes, sorted.
+    result_: The `tfp_reprior.sampling.Result`.
+    n_features_in_: Number of columns.
+    feature_names_in_: Their names, if `X` was a DataFrame.
+
+  #### Examples
+
+  ```python
+  import numpy as np
+  from tfp_reprior.sklearn import BNNClassifier
+
+  X = np.random.default_rng(0).normal(size=(30, 2))
+  y = np.where(X[:, 0] > 0, 'right', 'left')
+  classifier = BNNClassifier(width=16, depth=1, num_results=50, thinning=2, num_warmup_steps=200)
+  classifier.fit(X, y).predict_proba([[0.1, 0.0]])  # [1, 2], of 'left' and 'right'
+  ```
+  """
+
+  def __init__(
+    self,
+    width: int = 64,
+    depth: int = 2,
+    activation: Activation = 'gelu',
+    model: keras.Model | Callable[..., keras.Model] | None = None,
+    num_chains: int = 4,
+    num_results: int = 400,
+    thinning: int = 5,
+    num_warmup_steps: int | None = None,
+    seed: int = 0,
+    run_dir: Path | None = None,
+    missing: str = 'refuse',
+    progress: bool = False,
+  ) -> None:
+    self.width = width
+    self.depth = depth
+    self.activation = activation
+    self.model = model
+    self.num_chains = num_chains
+    self.num_results = num_results
+    self.thinning = thinning
+    self.num_warmup_steps = num_warmup_steps
+    self.seed = seed
+    self.run_dir = run_dir
+    self.missing = missing
+    self.progress = progress
+
+  def fit(self, X: Any, y: ArrayLike) -> 'BNNClassifier':
+    """Samples the posterior.
+
+    Args:
+      X: Inputs `[n, d]`: an array, or a DataFrame, which may have columns of text.
+      y: Classes `[n]`, numbers or text.
+
+    Returns:
+      The estimator.
+    """
+    x = self._inputs(X, reset=True)
+    y = validation.column_or_1d(_targets(y), warn=True)
+    validation.check_consistent_length(X, y)
+    multiclass.check_classification_targets(y)
+    self.classes_, labels = np.unique(y, return_inverse=True)
+    k = len(self.classes_)
+    if k < 2:
+      raise errors.InputError(
+        f'`y` must have two classes or more. Received: one class, {self.classes_[0]!r}'
+      )
+    likelihood = likelihoods.Bernoulli() if k == 2 else likelihoods.Categorical()
+    self._sample(x, labels, None, 1 if k == 2 else k, likelihood)
+    return self
+
+  def predict(self, X: Any) -> np.ndarray:
+    """The most probable class at inputs `[m, d]`: `[m]`."""
+    return self.classes_[np.argmax(self.predict_proba(X), axis=-1)]
+
+  def predict_proba(self, X: Any) -> np.ndarray:
+    """Probabilities of the classes in the order of `classes_`: `[m, k]`."""
+    return self._predict(X).class_probabilities
+
+  def sample_y(self, X: Any, n_samples: int = 1, random_state: int = 0) -> np.ndarray:
+    """Draws classes of new observations: `[m, n_samples]`."""
+    labels = self._predict(X).sample(n_samples, random_state)
+    return self.classes_[labels.reshape([n_samples, -1]).T]
+
+
+def _targets(y):
+  if y is None:
+    raise errors.InputError('`y` is missing: requires y to be passed, but the target y is None')
+  return y
+
+
+def _to_bytes(result):
+  """What `Result.save` writes, as one archive."""
+  with tempfile.TemporaryDirectory() as folder, io.BytesIO() as buffer:
+    result.save(folder)
+    root = pathlib.Path(folder)
+    with zipfile.ZipFile(buffer, 'w') as archive:
+      for path in sorted(p for p in root.rglob('*') if p.is_file()):
+        archive.write(path, path.relative_to(root))
+    return buffer.getvalue()
+
+
+def _from_bytes(content):
+  """The result that `_to_bytes` was called of, with its draws in memory."""
+  with tempfile.TemporaryDirectory() as folder:
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+      archive.extractall(folder)
+    result = result_lib.load_result(folder)
+    kept = draws_lib.Draws()
+    for i, number in enumerate(result.draws.numbers):
+      kept.add(number, result.draws[i])
+    result.draws = kept
+  return result
