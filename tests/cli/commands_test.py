@@ -244,9 +244,7 @@ def test_predictions_of_a_softmax_are_probabilities(softmax_run, tmp_path, capsy
   assert main.main([*arguments, f'--output={tmp_path / "out.csv"}']) == 0
   assert main.main([*arguments, f'--output={tmp_path / "out.npz"}']) == 0
   assert 'accuracy: ' in capsys.readouterr().out
-  preparation = tfr.data.load(softmax_run.parent / 'data.csv').preparation
-  x = (np.array([[0.5, 1], [7, 3]]) - preparation.x_mean) / preparation.x_std
-  prediction = tfr.load_result(softmax_run).predict(x.astype(np.float32))
+  prediction = tfr.load_result(softmax_run).predict([[0.5, 1.0], [7.0, 3.0]])
   arrays = np.load(tmp_path / 'out.npz')
   assert set(arrays) == {'class_probabilities', 'class_names', 'label', 'probability_stddev'}
   np.testing.assert_allclose(arrays['class_probabilities'], prediction.mean, rtol=1e-4)

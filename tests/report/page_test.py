@@ -134,7 +134,7 @@ def test_likelihoods_are_compared_by_what_they_share(write, classes, categorical
 
 def test_without_test_targets_classes_have_probabilities_only(write, categorical):
   result = copy.copy(categorical)
-  result.y_test = None
+  result._y_test = None
   page = write(result)
   titles = re.findall(r'<figure class="card"><h4>(.*?)</h4>', page)
   assert titles[-1].startswith('Probabilities') and 'has no test targets' in page
@@ -179,13 +179,13 @@ def test_names_are_escaped(write, pretend, noise):
 
 
 def test_without_test_inputs_there_are_no_plots_of_predictions(write, pretend, noise):
-  page = write(pretend(noise(20, 2, 3), x_test=None, y_test=None))
+  page = write(pretend(noise(20, 2, 3), _x_test=None, _y_test=None))
   assert 'no plots of predictions, because the run has no test inputs (x_test)' in page
   assert 'Error against uncertainty' not in page and 'outputs at x_test' not in page
 
 
 def test_without_test_targets_there_are_bands_alone(write, pretend):
-  page = write(pretend(y_test=None))
+  page = write(pretend(_y_test=None))
   assert '<h4>Prediction</h4>' in page and 'The run has no test targets (y_test).' in page
   assert 'Coverage' not in page and 'test RMSE' not in page
 
