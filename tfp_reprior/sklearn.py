@@ -3,6 +3,7 @@
 import io
 import pathlib
 import tempfile
+import warnings
 import zipfile
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,7 +12,7 @@ import keras
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tfp_reprior import errors, likelihoods, models
+from tfp_reprior import diagnostics, errors, likelihoods, models
 from tfp_reprior.data import tables
 from tfp_reprior.internal.types import Activation, NoiseScale, Path
 from tfp_reprior.sampling import draws as draws_lib
@@ -30,6 +31,8 @@ __all__ = ['BNNClassifier', 'BNNRegressor']
 __dir__ = __all__.copy
 
 _MOST_FOLLOWED = 100  # training inputs whose outputs the verdict looks at
+# Of these outputs, beyond which `fit` warns.
+_BAD_R_HAT, _FEWEST_ESS = 1.05, 100
 _BYTES = '_result_bytes'  # in the state of a pickled estimator
 
 
@@ -46,21 +49,29 @@ class _BNN(sklearn.base.BaseEstimator):
       model = models.fcn(x.shape[1:], num_outputs, self.width, self.depth, self.activation)
     elif not isinstance(model, keras.Model):
       model = model(x.shape[1:], num_outputs)
-    self.result_ = runs.sample_posterior(
-      model,
-      x,
-      y,
-      likelihood=likelihood,
-      x_test=x[:_MOST_FOLLOWED],
-      num_chains=self.num_chains,
-      num_results=self.num_results,
-      num_warmup_steps=self.num_warmup_steps,
-      thinning=self.thinning,
-      seed=self.seed,
-      run_dir=self.run_dir,
-      progress=self.progress,
-      standardize=preparation,
-    )
+    with warnings.catch_warnings():
+      # Of weights too, which predictions may do without.
+      warnings.simplefilter('ignore', diagnostics.SamplingWarning)
+      self.result_ = runs.sample_posterior(
+        model,
+        x,
+        y,
+        likelihood=likelihood,
+        x_test=x[:_MOST_FOLLOWED],
+        num_chains=self.num_chains,
+        num_results=self.num_results,
+        num_warmup_steps=self.num_warmup_steps,
+        thinning=self.thinning,
+        seed=self.seed,
+        run_dir=self.run_dir,
+        progress=self.progress,
+        standardize=preparation,
+      )
+    verdict = self.result_.verdict
+    outputs = verdict.mixing.get('f')
+    is_rough = outputs is None or outputs.r_hat > _BAD_R_HAT or outputs.bulk_ess < _FEWEST_ESS
+    if is_rough or verdict.level == 'failed':
+      warnings.warn(str(verdict), diagnostics.SamplingWarning, stacklevel=3)
 
   def _predict(self, X):
     validation.check_is_fitted(self)
@@ -95,7 +106,8 @@ class BNNRegressor(sklearn.base.MultiOutputMixin, sklearn.base.RegressorMixin, _
   """Regression with a Bayesian neural network, for scikit-learn.
 
   Samples the posterior of the weights and of the noise, after standardizing inputs and targets.
-  `fit` warns with a `tfp_reprior.diagnostics.SamplingWarning` if the draws should not be trusted.
+  `fit` warns with a `tfp_reprior.diagnostics.SamplingWarning` if the run failed, or if its outputs
+  have an R-hat above 1.05 or fewer than 100 effective samples; `result_.verdict` has it all.
 
   Args:
     width: Positive integer, units of each hidden layer.
@@ -298,7 +310,7 @@ class BNNClassifier(sklearn.base.ClassifierMixin, _BNN):
     k = len(self.classes_)
     if k < 2:
       raise errors.InputError(
-        f'`y` must have two classes or more. Received: one class, {self.classes_[0]!r}'
+        f'`y` must have two classes or more. Received: one class, {self.classes_[0]}'
       )
     likelihood = likelihoods.Bernoulli() if k == 2 else likelihoods.Categorical()
     self._sample(x, labels, None, 1 if k == 2 else k, likelihood)

@@ -1,0 +1,162 @@
+"""Estimators for scikit-learn: what they return, what they keep, and scikit-learn's own checks."""
+
+import functools
+import importlib.util
+import pickle
+import re
+import sys
+import warnings
+
+import keras
+import numpy as np
+import pytest
+import sklearn.base
+import sklearn.model_selection
+import sklearn.pipeline
+import sklearn.preprocessing
+from sklearn.utils import estimator_checks
+
+import tfp_reprior as tfr
+from tfp_reprior import sklearn as estimators
+from tfp_reprior.sampling import runs
+
+SMALL = dict(width=8, depth=1, num_chains=2, num_results=8, thinning=2)
+RNG = np.random.default_rng(0)
+X = 50 + 10 * RNG.normal(size=[24, 2])
+Y = 1000 + 20 * X[:, 0] + RNG.normal(size=24)
+COLORS = np.where(X[:, 1] > 50, 'red', 'blue')
+
+
+@pytest.fixture(autouse=True)
+def _short(monkeypatch, request):
+  """Runs without warm-up, which takes seconds to trace."""
+  if 'checks' in request.node.name:
+    return
+
+  def sample(*args, num_warmup_steps, **kwargs):
+    del num_warmup_steps
+    return runs_sample(*args, **kwargs, step_size=0.3, num_burnin_steps=20)
+
+  runs_sample = runs.sample_posterior
+  monkeypatch.setattr(runs, 'sample_posterior', sample)
+  warnings.simplefilter('ignore', tfr.diagnostics.SamplingWarning)
+
+
+@functools.cache
+def _regressor():
+  return estimators.BNNRegressor(**SMALL).fit(X, Y)
+
+
+@functools.cache
+def _classifier():
+  pandas = pytest.importorskip('pandas')
+  frame = pandas.DataFrame({'size': X[:, 0], 'color': COLORS})
+  y = np.where(COLORS == 'red', 'r', np.where(X[:, 0] > 50, 'b', 'c'))
+  return estimators.BNNClassifier(**SMALL).fit(frame, y), frame, y
+
+
+def test_predictions_are_in_the_units_of_the_targets():
+  regressor = _regressor()
+  mean, std = regressor.predict(X, return_std=True)
+  assert mean.shape == std.shape == Y.shape
+  np.testing.assert_allclose(mean.mean(), Y.mean(), atol=100)
+  np.testing.assert_array_equal(regressor.predict(X), mean)
+  prediction = regressor.result_.predict(X)
+  np.testing.assert_array_equal(prediction.stddev[:, 0], std)
+  quantiles = regressor.predict_quantiles(X[:5], [0.1, 0.5, 0.9])
+  assert quantiles.shape == (5, 3) and np.all(np.diff(quantiles, axis=1) > 0)
+  np.testing.assert_allclose(prediction.quantile(0.1)[:5, 0], quantiles[:, 0])
+  samples = regressor.sample_y(X[:5], 7, random_state=1)
+  assert samples.shape == (5, 7) and np.ptp(samples, axis=1).min() > 0
+  assert np.isfinite(regressor.score(X, Y))
+
+
+def test_fit_warns_with_the_verdict():
+  with pytest.warns(tfr.diagnostics.SamplingWarning):
+    estimators.BNNRegressor(**{**SMALL, 'num_results': 4}).fit(X, np.stack([Y, -Y], axis=1))
+
+
+@pytest.mark.parametrize('make', [_regressor, lambda: _classifier()[0]])
+def test_pickles_hold_the_files_of_a_result(make):
+  estimator = make()
+  x = X if isinstance(estimator, estimators.BNNRegressor) else _classifier()[1]
+  content = pickle.dumps(estimator)
+  assert b'model.keras' in content and hasattr(estimator, 'result_')
+  loaded = pickle.loads(content)
+  np.testing.assert_array_equal(loaded.predict(x), estimator.predict(x))
+  assert loaded.get_params() == estimator.get_params()
+
+
+def test_classes_and_tables_with_text():
+  classifier, frame, y = _classifier()
+  assert classifier.classes_.tolist() == ['b', 'c', 'r']
+  assert classifier.feature_names_in_.tolist() == ['size', 'color']
+  assert classifier.result_.preparation.input_names == ('size', 'color=blue', 'color=red')
+  probabilities = classifier.predict_proba(frame)
+  np.testing.assert_allclose(probabilities.sum(axis=1), 1, rtol=1e-6)
+  assert classifier.predict(frame).tolist() == classifier.classes_[probabilities.argmax(1)].tolist()
+  assert classifier.score(frame, y) > 0.4
+  assert set(classifier.sample_y(frame, 3).ravel()) <= set('bcr')
+  with pytest.raises(ValueError, match='feature names should match'):
+    classifier.predict(frame[['color', 'size']])
+
+
+def _build(input_shape, num_outputs):
+  return keras.Sequential(
+    [keras.Input(input_shape), keras.layers.Dense(5, 'tanh'), keras.layers.Dense(num_outputs)]
+  )
+
+
+def test_functions_build_models_in_a_pipeline():
+  estimator = estimators.BNNRegressor(model=_build, **SMALL)
+  assert sklearn.base.clone(estimator).get_params() == estimator.get_params()
+  pipeline = sklearn.pipeline.make_pipeline(sklearn.preprocessing.PolynomialFeatures(2), estimator)
+  fitted = pipeline.fit(X, Y)[-1]
+  assert fitted.n_features_in_ == 6
+  assert fitted.result_.posterior.split.model.layers[0].units == 5
+
+
+@pytest.mark.slow
+def test_settings_are_searched():
+  estimator = estimators.BNNRegressor(model=_build, **SMALL)
+  search = sklearn.model_selection.GridSearchCV(estimator, {'thinning': [1, 2]}, cv=2).fit(X, Y)
+  assert search.best_params_['thinning'] in (1, 2)
+  assert len(sklearn.model_selection.cross_val_score(estimator, X, Y, cv=2)) == 2
+
+
+@pytest.mark.parametrize(
+  ('estimator', 'x', 'y', 'message'),
+  [
+    (estimators.BNNClassifier(), X, np.zeros(24), 'two classes or more. Received: one class, 0.0'),
+    (estimators.BNNRegressor(), np.where(X > 60, np.nan, X), Y, 'contains NaN'),
+    (estimators.BNNRegressor(), X, Y[:5], 'inconsistent numbers of samples'),
+  ],
+)
+def test_mistakes_are_told(estimator, x, y, message):
+  with pytest.raises(ValueError, match=re.escape(message)):
+    estimator.fit(x, y)
+
+
+def test_without_scikit_learn_the_error_says_what_to_install(monkeypatch):
+  monkeypatch.setitem(sys.modules, 'sklearn', None)
+  spec = importlib.util.spec_from_file_location('copy', estimators.__file__)
+  with pytest.raises(tfr.errors.MissingPackageError, match=r'pip install tfp-reprior\[data\]'):
+    spec.loader.exec_module(importlib.util.module_from_spec(spec))
+
+
+def _expected_failures(estimator):
+  del estimator
+  return {}
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings('ignore::tfp_reprior.diagnostics.SamplingWarning')
+@estimator_checks.parametrize_with_checks(
+  [
+    estimators.BNNRegressor(width=16, depth=1, num_chains=2, num_results=50, num_warmup_steps=200),
+    estimators.BNNClassifier(width=16, depth=1, num_chains=2, num_results=50, num_warmup_steps=200),
+  ],
+  expected_failed_checks=_expected_failures,
+)
+def test_scikit_learn_checks(estimator, check):
+  check(estimator)
