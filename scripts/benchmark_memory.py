@@ -1,19 +1,24 @@
-"""Peak memory of value and gradient against the number of data, whole and in chunks.
+"""Peak memory: of value and gradient against the number of data, or of a run in data space.
 
-Each measurement runs in a process of its own. The peak is that of evaluating the gradient three
-times, after data, weights and the traced function are there.
+By default that of evaluating the gradient three times, whole and in chunks, after data, weights and
+the traced function are there. With --run that of everything since the process began: importing
+TensorFlow, making the model, warm-up, draws of four chains, predictions at 100 test inputs. Each
+measurement runs in a process of its own.
 """
 
+import contextlib
 import gc
 import subprocess
 import sys
+import warnings
 
+import keras
 import numpy as np
 import tensorflow_probability as tfp
 from absl import app, flags
 
 import tfp_reprior as tfr
-from tfp_reprior.benchmarks import timing
+from tfp_reprior.benchmarks import results, timing
 
 _MODEL = flags.DEFINE_enum(
   'model',
@@ -25,6 +30,14 @@ _WIDTH = flags.DEFINE_integer('width', 512, 'Width of the network.', 1)
 _NUMS_DATA = flags.DEFINE_list('nums_data', ['1024', '10240'], 'Numbers of data.')
 _CHUNK_SIZES = flags.DEFINE_list('chunk_sizes', ['0', '256'], 'Sizes of chunks; 0 for the whole.')
 _DATA_DIR = flags.DEFINE_string('data_dir', None, 'Of TFDS, with cifar10; else random data.')
+_RUN = flags.DEFINE_enum(
+  'run',
+  None,
+  ['weights', 'no weights'],
+  'A run of the fcn in data space, by a model with weights, or by one that was made without.',
+)
+_NUM_RESULTS = flags.DEFINE_integer('num_results', 10, 'Draws of a chain of --run.', 8)
+_JSON = flags.DEFINE_string('json', None, 'File to write the figures of --run to.')
 _MEASURE = flags.DEFINE_string('measure', None, 'Internal: one measurement, as n,chunk_size.')
 
 
@@ -75,6 +88,52 @@ def measure(num_data, chunk_size):
   print(f'{num_data},{data_mib},{before},{peak_mib()},{float(value)}')
 
 
+def measure_run(num_data):
+  """Prints the peaks since the process began, after each stage of a run."""
+  x, y = load(num_data)
+  peaks = [peak_mib()]
+  # Without weights: Keras leaves them out until somebody asks for them.
+  is_lazy = _RUN.value == 'no weights'
+  with keras.StatelessScope(initialize_variables=False) if is_lazy else contextlib.nullcontext():
+    model = tfr.models.fcn(x.shape[1:], 10, _WIDTH.value)
+  peaks.append(peak_mib())
+  with warnings.catch_warnings():
+    warnings.simplefilter('ignore', tfr.diagnostics.SamplingWarning)  # it is a short run
+    result = tfr.sample_posterior(
+      model,
+      x,
+      y,
+      hidden_space='data',
+      num_chains=4,
+      num_results=_NUM_RESULTS.value,
+      num_warmup_steps=100,
+      num_kept_draws=_NUM_RESULTS.value,
+      progress=False,
+      seed=1,
+    )
+  peaks.append(peak_mib())
+  result.predict(np.random.default_rng(1).normal(size=(100, *x.shape[1:])).astype(np.float32))
+  print(*peaks, peak_mib(), result.posterior.split.network.num_parameters, sep=',')
+
+
+def rows_of_runs():
+  """Yields the figures of runs, row by row."""
+  cases = (
+    {'run': _RUN.value, 'width': _WIDTH.value, 'n': int(n), 'draws': _NUM_RESULTS.value}
+    for n in _NUMS_DATA.value
+  )
+
+  def run(case):
+    command = [sys.executable, *sys.argv, f'--measure={case["n"]},0']
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    *peaks, num_weights = map(float, result.stdout.split()[-1].split(','))
+    stages = ('imports and data', 'model', 'sampling', 'predictions')
+    figures = {f'{stage} GiB': p / 1024 for stage, p in zip(stages, peaks, strict=True)}
+    return {'weights': int(num_weights), **figures}
+
+  yield from results.measured(cases, run, _JSON.value)
+
+
 def rows():
   """Yields the figures, row by row."""
   for chunk_size in map(int, _CHUNK_SIZES.value):
@@ -97,9 +156,10 @@ def main(argv):
   if len(argv) > 1:
     raise app.UsageError(f'Unknown arguments: {argv[1:]}')
   if _MEASURE.value:
-    measure(*map(int, _MEASURE.value.split(',')))
+    num_data, chunk_size = map(int, _MEASURE.value.split(','))
+    measure_run(num_data) if _RUN.value else measure(num_data, chunk_size)
     return
-  timing.report(rows())
+  timing.report(rows_of_runs() if _RUN.value else rows())
 
 
 if __name__ == '__main__':

@@ -3,6 +3,7 @@
 import functools
 import itertools
 
+import keras
 import numpy as np
 import pytest
 import sampling_runs
@@ -11,6 +12,7 @@ import tensorflow_probability as tfp
 
 import tfp_reprior as tfr
 from tfp_reprior.cli import main
+from tfp_reprior.layers import ntk_layer
 from tfp_reprior.sampling import progress
 
 _RNG = np.random.default_rng(0)
@@ -42,6 +44,22 @@ def _sample(kind='known', **changes):
 @functools.cache
 def _reference(kind='known'):
   return _sample(kind, num_kept_draws=12)
+
+
+def test_weights_that_a_model_was_made_without_are_made_when_they_are_assigned(monkeypatch):
+  made = []
+  monkeypatch.setattr(
+    ntk_layer, '_standard_normal', lambda shape, dtype, seed: made.append(shape) or tf.zeros(shape)
+  )
+  with keras.StatelessScope(initialize_variables=False):
+    model = _model()
+  settings = {'x_test': X_TEST, 'hidden_space': 'data', 'num_projections': 4}
+  result = sampling_runs.sample(model, X, Y, **settings)
+  result.predict(X_TEST)
+  assert (5, 16) in made  # u
+  assert (6, 16) not in made and (16, 16) not in made
+  assert result.assign() is model
+  np.testing.assert_allclose(model(X), _outputs(result, -1)[0], rtol=0, atol=1e-4)
 
 
 def _outputs(result, draw):

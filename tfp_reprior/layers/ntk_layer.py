@@ -68,8 +68,12 @@ class NTKLayer(keras.layers.Layer):
       math.prod(shape) * tf.as_dtype(self.variable_dtype).size,
     )
     # A new initializer each time: one draws the same numbers whenever it is called.
-    initializer = keras.initializers.RandomNormal(stddev=1.0)
-    return self.add_weight(shape=tuple(shape), initializer=initializer, name=name)
+    seed = keras.initializers.RandomNormal().seed
+    return self.add_weight(
+      shape=tuple(shape),
+      initializer=lambda shape, dtype: _standard_normal(shape, dtype, seed),
+      name=name,
+    )
 
   def add_kernel_and_bias(self, kernel_shape: Sequence[int]) -> None:
     """Creates `kernel` with the outputs as its last dimension, and `bias` if there is one."""
@@ -96,3 +100,16 @@ class NTKLayer(keras.layers.Layer):
       'bias_std': self.bias_std,
       'activation': keras.activations.serialize(self.activation),
     }
+
+
+def _standard_normal(shape, dtype, seed):
+  """What `keras.initializers.RandomNormal(stddev=1, seed=seed)` draws.
+
+  That one multiplies by the deviation and adds the mean, with a copy for each: in wide networks a
+  layer has a gigabyte.
+  """
+  key, counter = tf.raw_ops.StatelessRandomGetKeyCounter(seed=[seed, 0])
+  alg = tf.raw_ops.StatelessRandomGetAlg()
+  return tf.raw_ops.StatelessRandomNormalV2(
+    shape=shape, key=key, counter=counter, alg=alg, dtype=tf.as_dtype(dtype)
+  )

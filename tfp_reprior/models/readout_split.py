@@ -275,6 +275,8 @@ class ReadoutSplit:
           f'{tuple(part.shape)} for {variable.path} of shape {shape}'
         )
     values = multiply(self._scales, parts)
+    with keras.StatelessScope():  # at its end, variables that were made without values get some
+      pass
     for variable, value in zip(self.model.trainable_variables, values, strict=True):
       variable.assign(value)
 

@@ -56,7 +56,8 @@ class StatelessModel:
 
   def call_at_once(self, values, x):
     """Calls the model as it is, with values `[*variable.shape]` or, if it accepts them, chains."""
-    scope = keras.StatelessScope()
+    # Variables of models that were made without values stay so: nothing here looks at them.
+    scope = keras.StatelessScope(initialize_variables=False)
     for variable, value in zip(self.variables, values, strict=True):
       # Not through `state_mapping`, which refuses a value with chain dimensions.
       scope.add_update((variable, value))
