@@ -45,6 +45,7 @@ RUNS = {
     '--width=4 --nums_data=8 --chunk_sizes=3',
     ['peak less data MiB', '| 3 | 8 |'],
   ),
+  'render_docs': ('--check', ['Pages that differ: none']),
   'benchmark_linearised': (
     '--widths=3 --regularizers=1 --num_data=2 --num_draws=3 --num_probes=1 --json={json}',
     ['G and H, off', '| 3 | 1 |'],
