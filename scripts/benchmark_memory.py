@@ -33,7 +33,7 @@ _DATA_DIR = flags.DEFINE_string('data_dir', None, 'Of TFDS, with cifar10; else r
 _RUN = flags.DEFINE_enum(
   'run',
   None,
-  ['weights', 'no weights'],
+  ['with_weights', 'without_weights'],
   'A run of the fcn in data space, by a model with weights, or by one that was made without.',
 )
 _NUM_RESULTS = flags.DEFINE_integer('num_results', 10, 'Draws of a chain of --run.', 8)
@@ -93,7 +93,7 @@ def measure_run(num_data):
   x, y = load(num_data)
   peaks = [peak_mib()]
   # Without weights: Keras leaves them out until somebody asks for them.
-  is_lazy = _RUN.value == 'no weights'
+  is_lazy = _RUN.value == 'without_weights'
   with keras.StatelessScope(initialize_variables=False) if is_lazy else contextlib.nullcontext():
     model = tfr.models.fcn(x.shape[1:], 10, _WIDTH.value)
   peaks.append(peak_mib())

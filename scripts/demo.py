@@ -4,7 +4,8 @@ Samples the posterior of a fully connected network on scikit-learn's digits with
 Langevin dynamics in the standard parametrisation, and with the sampler that this package chooses by
 itself. Both warm up by the same procedure, start from the same weights, and accept / reject: both
 sample the same, exact posterior. The standard one takes several times as many steps, because it
-needs them. Ends with a page that compares the two, and with a sentence on what was gained, which is
+needs them. The other one has layers in data space, where they qualify (docs/data_space.md), and
+says which. Ends with a page that compares the two, and with a sentence on what was gained, which is
 read off chains that passed the verdict on their draws, or not at all.
 """
 
@@ -88,6 +89,12 @@ def main(argv):
     print(results[-1].summary(), flush=True)
   page = tfr.report.write_report(results, folder / 'report.html', ['standard', 'repriorised'])
   print(f'\nThe page that compares them: {pathlib.Path(page).resolve()}')
+  names = results[1].posterior.split.names_in_data_space
+  if names:
+    print(
+      f'\nRepriorised, with layers in data space: {", ".join(names)}. There chains move what the '
+      'data can see of the weights, and effective samples are of that (docs/data_space.md).'
+    )
   print(f'\n{gain(*results)}')
 
 

@@ -17,7 +17,7 @@ RUNS = {
   'demo': (
     '--width=8 --num_train=10 --num_test=20 --num_results=10 --thinning=2 --num_warmup_steps=100 '
     '--standard_steps=2 --output={json}.demo',
-    ['acceptance by chain', 'ESS/1k steps', 'test accuracy', 'The page that compares them'],
+    ['acceptance by chain', 'ESS/1k steps', 'The page that compares', 'in data space: hidden_1'],
   ),
   'calibration': (
     '--models=unknown --num_replications=10 --num_chains=3 --num_draws=2 --num_burnin_steps=4 '
@@ -143,6 +143,13 @@ def test_samplers_are_compared_with_labels_too(run):
     '--num_warmup_steps=100 --samplers=rotation:inf'
   )
   assert '| 4 | 5 | 1 | rotation:inf |' in run('benchmark_samplers', arguments)
+
+
+def test_the_peak_memory_of_a_run_is_measured_stage_by_stage(run):
+  arguments = '--run=without_weights --width=8 --num_results=8 --measure=5,0'
+  *peaks, num_weights = map(float, run('benchmark_memory', arguments).split()[-1].split(','))
+  assert len(peaks) == 4 and peaks == sorted(peaks)
+  assert num_weights == 3073 * 8 + 2 * 9 * 8 + 9 * 10
 
 
 def test_the_demo_tells_no_gain_off_chains_that_failed():
