@@ -72,7 +72,7 @@ def rows():
       rng = np.random.default_rng(0)
       x = rng.normal(size=(num_data, 3072)).astype(np.float32)
       y = rng.normal(size=(num_data, 10)).astype(np.float32)
-      posterior = tfr.Posterior(tfr.models.fcn((3072,), 10, width), x, y)
+      posterior = tfr.Posterior(tfr.models.fcn((3072,), 10, width), x, y, noise_scale=0.1)
       for num_chains in map(int, _NUMS_CHAINS.value):
         seconds = timing.alternate(contestants(posterior, num_chains), _NUM_ROUNDS.value)
         work = gflop(posterior, num_chains)

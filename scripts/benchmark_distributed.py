@@ -47,7 +47,7 @@ def measure(width, num_data, strategy, num_rounds):
   rng = np.random.default_rng(0)
   x = rng.normal(size=(num_data, 3072)).astype(np.float32)
   y = rng.normal(size=(num_data, 10)).astype(np.float32)
-  posterior = tfr.Posterior(tfr.models.fcn((3072,), 10, width), x, y)
+  posterior = tfr.Posterior(tfr.models.fcn((3072,), 10, width), x, y, noise_scale=0.1)
   hidden = posterior.sample_prior(seed=1)[: posterior.split.num_hidden]
   densities = {
     'one device': tfr.CollapsedPosterior(posterior, space='feature'),

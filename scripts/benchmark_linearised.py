@@ -66,7 +66,7 @@ def rows():
   y = rng.normal(size=(_NUM_DATA.value, 1))
   for width in map(int, _WIDTHS.value):
     model = tfr.models.fcn((2,), 1, width, depth=1, dtype='float64')
-    measure = make_measure(tfr.Posterior(model, x, y))
+    measure = make_measure(tfr.Posterior(model, x, y, noise_scale=0.1))
     for regularizer in map(float, _REGULARIZERS.value):
       figures = {k: v.numpy() for k, v in measure(tf.constant(regularizer, tf.float64)).items()}
       kept = figures['sign'] > 0

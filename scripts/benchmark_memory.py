@@ -68,7 +68,9 @@ def measure(num_data, chunk_size):
   x, y = load(num_data)
   model = getattr(tfr.models, _MODEL.value)(x.shape[1:], 10, _WIDTH.value)
   is_collapsed, chunk_size = _MODEL.value == 'fcn', chunk_size or None
-  posterior = tfr.Posterior(model, x, y, chunk_size=None if is_collapsed else chunk_size)
+  posterior = tfr.Posterior(
+    model, x, y, chunk_size=None if is_collapsed else chunk_size, noise_scale=0.1
+  )
   num_data, data_mib = len(x), x.nbytes / 2**20
   del x, y  # the posterior has its own copy
   if is_collapsed:

@@ -63,7 +63,7 @@ def evaluate(draw, width, dtype, space='auto', linalg_dtype=None):
   """
   *parts, x, y = draw
   phi, momentum = ([tf.cast(t, dtype) for t in tensors] for tensors in parts)
-  posterior = tfr.Posterior(tfr.models.fcn((3072,), 10, width, dtype=dtype), x, y)
+  posterior = tfr.Posterior(tfr.models.fcn((3072,), 10, width, dtype=dtype), x, y, noise_scale=0.1)
   collapsed = tfr.CollapsedPosterior(posterior, linalg_dtype=linalg_dtype, space=space)
   value, grads = tfp.math.value_and_gradient(collapsed.log_likelihood_fn, phi)
   state = [tf.zeros_like(m) + p for m, p in zip(momentum, phi, strict=True)]

@@ -54,6 +54,7 @@ def main(argv):
         thinning=_THINNING.value,
         step_size=0.1,
         checkpoint_seconds=5.0,
+        noise_scale=0.1,
       )
     finally:
       readings.append(resident_mib())

@@ -117,11 +117,12 @@ def make(posterior, name, seed):
   name, _, num_steps = name.partition('@')
   name, _, layer_regularizer = name.partition('+')
   name, _, regularizer = name.partition(':')
+  default = None if name.endswith('standard') else 'noise'
   layer_regularizer = float(layer_regularizer) if layer_regularizer else None
   found = tfr.warm_up(
     posterior,
     sampler=name,
-    regularizer=float(regularizer) if regularizer == 'inf' else regularizer or None,
+    regularizer=float(regularizer) if regularizer == 'inf' else regularizer or default,
     layer_regularizer=layer_regularizer,
     num_integrator_steps=int(num_steps) if num_steps else None,
     num_chains=_NUM_CHAINS.value,
@@ -270,8 +271,8 @@ def load(width, num_data, seed):
   num_outputs = data.y_train.shape[1] if _LIKELIHOOD.value == 'gaussian' else 10
   model = tfr.models.fcn(data.x_train.shape[1:], num_outputs, width)
   if _LIKELIHOOD.value == 'gaussian':
-    return tfr.Posterior(model, data.x_train, data.y_train), data.x_test
-  categorical = tfr.likelihoods.Categorical()
+    return tfr.Posterior(model, data.x_train, data.y_train, noise_scale=0.1), data.x_test
+  categorical = tfr.likelihoods.Categorical(output_scale=1.0)
   return tfr.Posterior(model, data.x_train, data.labels_train, likelihood=categorical), data.x_test
 
 

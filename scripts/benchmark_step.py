@@ -84,7 +84,7 @@ def rows():
       rng = np.random.default_rng(0)
       x = rng.normal(size=(num_data, 3072)).astype(np.float32)
       y = rng.normal(size=(num_data, 10)).astype(np.float32)
-      posterior = tfr.Posterior(tfr.models.fcn((3072,), 10, width), x, y)
+      posterior = tfr.Posterior(tfr.models.fcn((3072,), 10, width), x, y, noise_scale=0.1)
       for num_chains in map(int, _NUMS_CHAINS.value):
         runs = contestants(posterior, num_chains, num_steps)
         seconds = timing.alternate(runs, _NUM_ROUNDS.value)

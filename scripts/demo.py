@@ -84,6 +84,7 @@ def main(argv):
         thinning=factor * _THINNING.value,
         num_warmup_steps=_NUM_WARMUP_STEPS.value,
         seed=_SEED.value,
+        noise_scale=0.1,
       )
     )
     print(results[-1].summary(), flush=True)

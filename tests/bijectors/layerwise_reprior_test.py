@@ -95,7 +95,7 @@ def _chain_of_dense_and_other_layers():
 
 def test_layers_that_cannot_have_a_map_keep_their_weights():
   x = np.random.default_rng(1).normal(size=[5, 4, 4, 1]).astype(np.float32)
-  posterior = tfr.Posterior(_chain_of_dense_and_other_layers(), x, x[:, 0, 0])
+  posterior = tfr.Posterior(_chain_of_dense_and_other_layers(), x, x[:, 0, 0], noise_scale=0.1)
   reprior = tfr.LayerwiseReprior(posterior, posterior.sample_prior(seed=1), 2.0)
   assert reprior.layer_names == ['plain', 'nested', 'ntk']
   phi = posterior.sample_prior(2, seed=2)
@@ -114,7 +114,7 @@ def test_layers_that_cannot_have_a_map_keep_their_weights():
 def test_plain_layers_take_all_chains_at_once():
   model = toys.functional((3,), keras.layers.Dense(4, 'relu'), keras.layers.Dense(1))
   x = np.ones([5, 3], np.float32)
-  posterior = tfr.Posterior(model, x, x[:, :1])
+  posterior = tfr.Posterior(model, x, x[:, :1], noise_scale=0.1)
   reprior = tfr.LayerwiseReprior(posterior, posterior.sample_prior(seed=1), 2.0)
   phi = posterior.sample_prior(3, seed=2)
   graph = tf.function(reprior.forward, autograph=False).get_concrete_function(phi).graph
@@ -145,7 +145,7 @@ def test_layers_in_data_space_with_constant_inputs_have_a_map():
 def test_compiled_and_float32():
   model = tfr.models.fcn((3,), 1, width=4, depth=2)
   x = np.random.default_rng(1).normal(size=[6, 3]).astype(np.float32)
-  posterior = tfr.Posterior(model, x, x[:, :1])
+  posterior = tfr.Posterior(model, x, x[:, :1], noise_scale=0.1)
   reprior = tfr.LayerwiseReprior(posterior, posterior.sample_prior(seed=1), 2.0)
   phi = posterior.sample_prior(2, seed=2)
 
@@ -196,6 +196,6 @@ def test_what_is_wrong_is_refused_by_name(change, message):
 
 def test_chunks_are_refused():
   posterior = toys.tiny_posterior()
-  chunked = tfr.Posterior(posterior.split, posterior.x, posterior.y, chunk_size=2)
+  chunked = tfr.Posterior(posterior.split, posterior.x, posterior.y, chunk_size=2, noise_scale=0.1)
   with pytest.raises(ValueError, match='chunk_size=2'):
     tfr.LayerwiseReprior(chunked, posterior.sample_prior(seed=1), 1.0)

@@ -105,7 +105,7 @@ def test_saved_keras_models_are_sampled(tmp_path, capsys):
     + [f'--run_dir={tmp_path / "run"}', *SHORT]
   )
   assert code == 0
-  assert "Posterior(model='mine', n=20, num_parameters=16" in capsys.readouterr().out
+  assert "Posterior(model='mine', n=20, num_parameters=17" in capsys.readouterr().out
 
 
 def test_a_folder_with_a_run_of_other_data_is_refused(toy_run, capsys):

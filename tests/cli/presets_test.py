@@ -65,14 +65,16 @@ def test_a_preset_builds_its_model_and_posterior(name):
 @pytest.mark.parametrize('name', FULL)
 def test_full_presets_are_those_of_the_paper(name):
   args = _sample(name)
-  assert args.data == 'cifar10' and args.noise_scale == 0.1 and args.activation == 'gelu'
+  assert args.data == 'cifar10' and args.activation == 'gelu'
   assert args.num_results * args.thinning == 3_000_000 and args.num_warmup_steps == 20_000
   assert args.sampler == 'uncalibrated_langevin' and args.step_size is None
   is_resnet, is_categorical = (name.startswith(x) for x in ('wide-resnet', 'categorical'))
   assert args.model == ('wide_resnet' if is_resnet else 'fcn')
   assert (args.depth, args.thinning) == ((20, 100) if is_resnet else (3, 25))
-  assert args.regularizer == ('n*noise' if is_resnet else None)
   assert args.likelihood == ('categorical' if is_categorical else 'gaussian')
+  scales = args.noise_scale, args.output_scale
+  assert scales == ((None, 1.0) if is_categorical else (0.1, None))
+  assert args.regularizer == ('n*noise' if is_resnet else 'noise' if is_categorical else None)
 
 
 def test_widths_and_data_sizes_are_in_the_names():

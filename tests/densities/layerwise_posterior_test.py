@@ -104,10 +104,13 @@ def test_float32_energies_are_accurate_enough_to_accept_by():
   values = {}
   for dtype in ('float32', 'float64'):
     network = tfr.models.fcn((8,), 2, width=32, dtype=dtype)
-    posterior = tfr.Posterior(network, x, x[:, :2])
-    parts = tfr.Posterior(model, x, x[:, :2]).sample_prior(2, seed=1)
+    posterior = tfr.Posterior(network, x, x[:, :2], noise_scale=0.1)
+    parts = tfr.Posterior(model, x, x[:, :2], noise_scale=0.1).sample_prior(2, seed=1)
     parts = [tf.cast(p, dtype) for p in parts]
     density = tfr.LayerwisePosterior(posterior, parts, 3.0)
-    moved = [tf.cast(p, dtype) for p in tfr.Posterior(model, x, x[:, :2]).sample_prior(2, seed=2)]
+    moved = [
+      tf.cast(p, dtype)
+      for p in tfr.Posterior(model, x, x[:, :2], noise_scale=0.1).sample_prior(2, seed=2)
+    ]
     values[dtype] = density.log_likelihood_fn(*moved).numpy()
   np.testing.assert_allclose(values['float32'], values['float64'], atol=0.05)

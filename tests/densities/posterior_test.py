@@ -74,7 +74,7 @@ def test_float32_resolves_differences_of_log_prior_at_five_million_weights():
   # Two nearby draws differ by about 250 in the log-density. Centered, its values are about 2000,
   # where float32 resolves 1e-4; without it, 2.5 million, where it resolves 0.25.
   model = tfr.models.fcn((2000,), 1, width=1000, depth=4, dtype='float32')
-  posterior = tfr.Posterior(model, np.zeros([1, 2000]), np.zeros([1, 1]))
+  posterior = tfr.Posterior(model, np.zeros([1, 2000]), np.zeros([1, 1]), noise_scale=0.1)
   assert posterior.split.num_parameters > 5e6
   draws = [posterior.sample_prior(seed=[0, i]) for i in range(4)]
   centered, uncentered = [], []
@@ -104,7 +104,7 @@ def test_chains_are_a_loop_over_single_chains():
 
 def test_a_linear_model_takes_chains():
   model = keras.Sequential([keras.Input((3,)), tfr.layers.NTKDense(2, 0.7, 0.3)])
-  posterior = tfr.Posterior(model, *_data())
+  posterior = tfr.Posterior(model, *_data(), noise_scale=0.1)
   parts = posterior.sample_prior(4, seed=[0, 1])
   target = posterior.target_log_prob_fn(*parts)
   assert target.shape == (4,)
@@ -133,7 +133,7 @@ def test_a_likelihood_takes_the_place_of_the_noise_scale():
   parts = split.sample_prior(seed=[0, 1])
   by_scale = tfr.Posterior(split, x, y, noise_scale=0.7)
   by_object = tfr.Posterior(split, x, y, likelihood=tfr.likelihoods.Gaussian(0.7))
-  default = tfr.Posterior(split, x, y)
+  default = tfr.Posterior(split, x, y, noise_scale=0.1)
   assert by_scale.likelihood.noise_scale == 0.7
   assert default.likelihood.noise_scale == 0.1
   expected = by_scale.log_likelihood_fn(*parts)
@@ -143,7 +143,7 @@ def test_a_likelihood_takes_the_place_of_the_noise_scale():
 def test_a_split_with_its_own_prior_scales_is_kept():
   plain = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
   split = tfr.models.ReadoutSplit(plain, readout_weight_std=3.0)
-  assert tfr.Posterior(split, *_data()).split is split
+  assert tfr.Posterior(split, *_data(), noise_scale=0.1).split is split
 
 
 def test_prior_draws_are_those_of_the_split():
@@ -159,7 +159,10 @@ def test_prior_draws_are_those_of_the_split():
 def test_targets_of_rank_one_are_one_output():
   x, y = _data(outputs=1)
   model = _model(outputs=1)
-  vector, column = tfr.Posterior(model, x, y[:, 0]), tfr.Posterior(model, x, y)
+  vector, column = (
+    tfr.Posterior(model, x, y[:, 0], noise_scale=0.1),
+    tfr.Posterior(model, x, y, noise_scale=0.1),
+  )
   parts = column.sample_prior(seed=[0, 1])
   assert vector.y.shape == (5, 1)
   np.testing.assert_array_equal(
@@ -169,19 +172,19 @@ def test_targets_of_rank_one_are_one_output():
 
 def test_data_are_cast_to_the_dtype_of_the_model():
   x, y = _data()
-  posterior = tfr.Posterior(_model(dtype='float32'), x, y)
+  posterior = tfr.Posterior(_model(dtype='float32'), x, y, noise_scale=0.1)
   assert posterior.x.dtype == posterior.y.dtype == tf.float32
   np.testing.assert_array_equal(posterior.x, x.astype(np.float32))
   parts = posterior.sample_prior(seed=[0, 1])
   assert posterior.target_log_prob_fn(*parts).dtype == tf.float32
-  widened = tfr.Posterior(_model(), x.astype(np.float32), y.astype(np.float32))
+  widened = tfr.Posterior(_model(), x.astype(np.float32), y.astype(np.float32), noise_scale=0.1)
   assert widened.x.dtype == widened.y.dtype == tf.float64
 
 
 def test_data_may_be_lists_or_tensors():
   x, y = _data()
   for convert in (np.ndarray.tolist, tf.constant):
-    posterior = tfr.Posterior(_model(), convert(x), convert(y))
+    posterior = tfr.Posterior(_model(), convert(x), convert(y), noise_scale=0.1)
     np.testing.assert_array_equal(posterior.x, x)
     np.testing.assert_array_equal(posterior.y, y)
 
@@ -194,14 +197,14 @@ def test_targets_may_be_symbolic(jit_compile):
 
   @tf.function(jit_compile=jit_compile)
   def target(x, y):
-    return tfr.Posterior(split, x, y).target_log_prob_fn(*parts)
+    return tfr.Posterior(split, x, y, noise_scale=0.1).target_log_prob_fn(*parts)
 
-  expected = tfr.Posterior(split, x, y).target_log_prob_fn(*parts)
+  expected = tfr.Posterior(split, x, y, noise_scale=0.1).target_log_prob_fn(*parts)
   np.testing.assert_allclose(target(tf.constant(x), tf.constant(y)), expected, rtol=1e-12)
 
 
 def test_repr_says_what_it_is():
-  assert repr(tfr.Posterior(_model(), *_data())) == (
+  assert repr(tfr.Posterior(_model(), *_data(), noise_scale=0.1)) == (
     "Posterior(model='net', n=5, num_parameters=26, likelihood=Gaussian(noise_scale=0.1))"
   )
 
@@ -216,7 +219,7 @@ def _refuses(message, error=ValueError):
 def test_inputs_and_targets_must_have_the_same_length():
   x, y = _data()
   with _refuses('`x` and `y` must have the same length. Received: x of length 5, y of length 4'):
-    tfr.Posterior(_model(), x, y[:4])
+    tfr.Posterior(_model(), x, y[:4], noise_scale=0.1)
 
 
 @pytest.mark.parametrize('name', ['x', 'y'])
@@ -230,7 +233,7 @@ def test_data_must_be_finite(name, bad):
     'infinite, or too large for float64'
   )
   with _refuses(message):
-    tfr.Posterior(_model(), **data)
+    tfr.Posterior(_model(), **data, noise_scale=0.1)
 
 
 @pytest.mark.parametrize('name', ['x', 'y'])
@@ -238,7 +241,7 @@ def test_data_must_be_finite_in_the_dtype_of_the_model(name):
   data = dict(zip(['x', 'y'], _data(), strict=True))
   data[name][1, 0] = 1e300
   with _refuses(f'`{name}` must be finite.'):
-    tfr.Posterior(_model(dtype='float32'), **data)
+    tfr.Posterior(_model(dtype='float32'), **data, noise_scale=0.1)
 
 
 @pytest.mark.parametrize('name', ['x', 'y'])
@@ -248,21 +251,21 @@ def test_data_must_be_floating_point(name, dtype):
   data[name] = data[name].astype(dtype)
   message = f'(see `tfp_reprior.data`). Received: {name} of dtype {tf.as_dtype(dtype).name}'
   with _refuses(f'`{name}` must hold floating point numbers', TypeError):
-    tfr.Posterior(_model(), **data)
+    tfr.Posterior(_model(), **data, noise_scale=0.1)
   with _refuses(message, TypeError):
-    tfr.Posterior(_model(), **data)
+    tfr.Posterior(_model(), **data, noise_scale=0.1)
 
 
 @pytest.mark.parametrize('shape', [(5, 4), (5,), (5, 3, 1), ()])
 def test_inputs_must_have_the_shape_of_the_model(shape):
   message = f"`x` must have shape [n, 3] for the model 'net'. Received: x of shape {shape}"
   with _refuses(message):
-    tfr.Posterior(_model(), np.ones(shape), np.ones([5, 2]))
+    tfr.Posterior(_model(), np.ones(shape), np.ones([5, 2]), noise_scale=0.1)
 
 
 def test_there_must_be_data():
   with _refuses('`x` must hold at least one input. Received: x of shape (0, 3)'):
-    tfr.Posterior(_model(), np.ones([0, 3]), np.ones([0, 2]))
+    tfr.Posterior(_model(), np.ones([0, 3]), np.ones([0, 2]), noise_scale=0.1)
 
 
 @pytest.mark.parametrize('shape', [(5,), (5, 3), (5, 1), (5, 2, 1), ()])
@@ -271,7 +274,7 @@ def test_targets_must_have_a_column_for_each_output(shape):
     f'`y` must have shape [n, 2], a row of 2 outputs for each input. Received: y of shape {shape}'
   )
   with _refuses(message):
-    tfr.Posterior(_model(), np.ones([5, 3]), np.ones(shape))
+    tfr.Posterior(_model(), np.ones([5, 3]), np.ones(shape), noise_scale=0.1)
 
 
 @pytest.mark.parametrize('noise_scale', [0.0, -0.1, np.nan])

@@ -109,6 +109,51 @@ def test_composed_density_and_gradient_are_those_of_the_definition(space, regula
   )
 
 
+@pytest.mark.parametrize(
+  'likelihood',
+  [
+    tfr.likelihoods.Gaussian(PRIORS[0], output_scale=PRIORS[1]),
+    tfr.likelihoods.Gaussian(0.3, output_scale=PRIORS[0]),
+    tfr.likelihoods.Gaussian(0.3, output_scale=2.5),
+    tfr.likelihoods.Bernoulli(),
+  ],
+)
+def test_outputs_of_unknown_scale_go_through_all_densities(likelihood):
+  tiny = toys.tiny_posterior(n=9)
+  y = tf.cast(tiny.y > 0, tiny.y.dtype)
+  posterior = tfr.Posterior(tiny.split, tiny.x, y, likelihood=likelihood)
+  phi = posterior.sample_prior(3, seed=1)
+  # The outputs are those of the network times the scale.
+  shapes = likelihood.event_shapes
+  f = tiny.split.apply(phi[:U] + phi[U + len(shapes) :], tiny.x)
+  scale = np.broadcast_to(2.5, 3)
+  if 'output_scale' in likelihood.priors:
+    prior, u = likelihood.priors['output_scale'].distribution, phi[U + len(shapes) - 1]
+    scale = np.array([_scale(prior, v) for v in u])
+  outputs = posterior.split.apply(phi, tiny.x)
+  np.testing.assert_allclose(outputs, scale[:, np.newaxis, np.newaxis] * f, rtol=1e-6)
+  _assert_same(
+    tfr.ComposedPosterior(posterior, 0.3).target_log_prob_fn,
+    _naive_log_prob(posterior, posterior.reprior(0.3)),
+    phi,
+  )
+  if likelihood.is_conjugate:
+    collapsed = tfr.CollapsedPosterior(posterior)
+    expected_fn = _naive_log_prob(posterior, posterior.reprior())
+    _assert_same(collapsed.target_log_prob_fn, expected_fn, phi, collapsed.log_constant)
+
+
+def test_a_model_that_is_assigned_a_draw_has_the_scale_of_its_outputs():
+  tiny = toys.tiny_posterior()
+  likelihood = tfr.likelihoods.Gaussian(output_scale=tfd.LogNormal(0.5, 1.0))
+  split = tfr.Posterior(tiny.split, tiny.x, tiny.y, likelihood=likelihood).split
+  parts = split.sample_prior(seed=1)
+  split.assign(parts)
+  np.testing.assert_allclose(split.model(tiny.x), split.apply(parts, tiny.x), atol=1e-12)
+  again = split.current_parts()  # the same function, with the parameters at their medians
+  np.testing.assert_allclose(split.apply(again, tiny.x), split.apply(parts, tiny.x), atol=1e-12)
+
+
 @pytest.mark.parametrize('space', ['feature', 'data'])
 def test_collapsed_likelihood_is_the_gaussian_density_of_the_targets(space):
   posterior = toys.tiny_posterior(noise_scale=PRIORS[0])

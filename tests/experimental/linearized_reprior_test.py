@@ -115,7 +115,9 @@ def test_a_second_tape_in_a_graph_has_the_gradient_of_eager_mode():
 def test_convolutional_networks_have_a_taylor_series_with_gradients():
   rng = np.random.default_rng(0)
   model = tfr.models.cnn((3, 3, 1), 1, width=1, depth=1, dtype='float64')
-  posterior = tfr.Posterior(model, rng.normal(size=(3, 3, 3, 1)), rng.normal(size=(3, 1)))
+  posterior = tfr.Posterior(
+    model, rng.normal(size=(3, 3, 3, 1)), rng.normal(size=(3, 1)), noise_scale=0.1
+  )
   series = tfr.experimental.TaylorSeries(num_probes=4, batch_size=2)
   linearized = tfr.experimental.LinearizedReprior(posterior, 3.0, log_det=series)
   fldj = tf.function(linearized.forward_log_det_jacobian, autograph=False)

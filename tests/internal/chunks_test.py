@@ -86,7 +86,7 @@ def test_inputs_may_be_arrays(dtype):
 
 def test_the_split_given_is_not_changed():
   posterior = toys.tiny_posterior()
-  tfr.Posterior(posterior.split, posterior.x, posterior.y, chunk_size=2)
+  tfr.Posterior(posterior.split, posterior.x, posterior.y, chunk_size=2, noise_scale=0.1)
   assert posterior.split.chunk_size is None
 
 

@@ -38,7 +38,7 @@ class FakeTPUs(tf.distribute.cluster_resolver.SimpleClusterResolver):
 def _posterior():
   rng = np.random.default_rng(0)
   x, y = rng.normal(size=(10, 3)), rng.normal(size=(10, 2))
-  return tfr.Posterior(tfr.models.fcn((3,), 2, width=8), x, y)  # in float32
+  return tfr.Posterior(tfr.models.fcn((3,), 2, width=8), x, y, noise_scale=0.1)  # in float32
 
 
 def _sampling_loop(posterior, strategy):

@@ -46,8 +46,11 @@ def test_gaussian_noise_variance_is_the_square_of_its_scale():
   assert likelihood.noise_variance == pytest.approx(0.09, rel=1e-15)
 
 
-def test_gaussian_noise_scale_is_that_of_the_paper_by_default():
-  assert tfr.likelihoods.Gaussian().noise_scale == 0.1
+def test_gaussian_noise_is_unknown_by_default():
+  likelihood = tfr.likelihoods.Gaussian()
+  assert repr(likelihood) == 'Gaussian(noise_scale=LogNormal(loc=-1, scale=1))'
+  model, data = tfr.models.fcn((1,), 1, width=4), np.zeros([3, 1])
+  assert repr(tfr.Posterior(model, data, data).likelihood) == repr(likelihood)
 
 
 @pytest.mark.parametrize('noise_scale', [np.float32(0.5), np.array(0.5), tf.constant(0.5)])
@@ -220,7 +223,7 @@ def test_bad_targets_are_refused(likelihood, y, message):
 
 def test_means_are_those_of_observations():
   f = np.random.default_rng(1).normal(size=(4, 5, 3))
-  np.testing.assert_array_equal(tfr.likelihoods.Gaussian().mean(f), f)
+  np.testing.assert_array_equal(tfr.likelihoods.Gaussian(0.1).mean(f), f)
   softmax = np.exp(f) / np.exp(f).sum(axis=-1, keepdims=True)
   np.testing.assert_allclose(tfr.likelihoods.Categorical().mean(f), softmax, rtol=1e-12)
   np.testing.assert_allclose(tfr.likelihoods.Bernoulli().mean(f), 1 / (1 + np.exp(-f)), rtol=1e-12)

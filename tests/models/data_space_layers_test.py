@@ -194,7 +194,9 @@ def test_a_model_can_go_twice_and_is_left_as_it_was(name):
   make, x, _ = MODELS[name]
   model = make()
   before = [v.numpy() for v in model.variables], model(x).numpy()
-  posteriors = [tfr.Posterior(model, x, np.zeros([4, 2])).in_space('data') for _ in range(2)]
+  posteriors = [
+    tfr.Posterior(model, x, np.zeros([4, 2]), noise_scale=0.1).in_space('data') for _ in range(2)
+  ]
   assert _spaces(posteriors[0].split) == _spaces(posteriors[1].split)
   u = posteriors[0].sample_prior(2, seed=1)
   values = [p.log_likelihood_fn(*u) for p in posteriors]
@@ -224,7 +226,7 @@ def test_prior_scales_of_plain_layers_are_those_of_the_split():
 def test_auto_wants_twice_as_many_weights_a_unit_as_data_and_data_wants_more(hidden_space, fan_in):
   x = np.random.default_rng(0).normal(size=(4, fan_in))
   model = toys.functional((fan_in,), NTKDense(3, activation='tanh', name='a'), NTKDense(2))
-  posterior = tfr.Posterior(model, x, np.zeros([4, 2]))
+  posterior = tfr.Posterior(model, x, np.zeros([4, 2]), noise_scale=0.1)
   other = posterior.in_space(hidden_space)
   is_in_data_space = fan_in >= 8 if hidden_space == 'auto' else fan_in > 4
   assert [s.space for s in other.split.layer_spaces] == ['data'] * is_in_data_space
@@ -259,7 +261,7 @@ def test_reasons_say_why_layers_keep_their_weights():
 )
 @pytest.mark.parametrize('hidden_space', ['auto', 'data'])
 def test_a_model_without_eligible_layers_stays_where_it_is(make, x, hidden_space):
-  posterior = tfr.Posterior(make(), x, np.zeros([4, 2]))
+  posterior = tfr.Posterior(make(), x, np.zeros([4, 2]), noise_scale=0.1)
   assert posterior.in_space(hidden_space) is posterior
 
 
@@ -288,7 +290,7 @@ def test_nearly_equal_rows_keep_weights_and_a_warning_names_the_layer():
 
 def test_auto_leaves_ill_conditioned_layers_alone_without_a_word():
   x = np.linspace(-1, 1, 9, dtype=np.float32)[:, np.newaxis]
-  posterior = tfr.Posterior(tfr.models.fcn((1,), 1, 64, dtype='float32'), x, x)
+  posterior = tfr.Posterior(tfr.models.fcn((1,), 1, 64, dtype='float32'), x, x, noise_scale=0.1)
   with warnings.catch_warnings():
     warnings.simplefilter('error')
     split = tfr.models.DataSpaceSplit(posterior.split, posterior.x)

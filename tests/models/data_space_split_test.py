@@ -100,6 +100,7 @@ def test_gradients_are_those_of_the_definition(likelihood):
       psi = tf.concat([scaled, tf.fill([4, 1], tf.constant(0.1, tf.float64))], axis=-1)
       z = tf.matmul(tf.linalg.cholesky(tf.matmul(psi, psi, transpose_b=True)), parts[i])
     outputs = tf.matmul(tf.tanh(z), parts[-2]) / 3.0 + 0.1 * parts[-1]
+    outputs *= space.parameters_given(parts).get('output_scale', 1.0)
     return space.likelihood_given(parts).log_prob(outputs, space.y)
 
   value, grads = tfp.math.value_and_gradient(space.log_likelihood_fn, u)
@@ -224,7 +225,7 @@ def test_the_model_of_the_user_is_not_changed():
   lines = []
   model.summary(print_fn=lambda line, **_: lines.append(line))
   before = model.get_config(), list(lines), [v.numpy() for v in model.variables], model(x).numpy()
-  space = tfr.Posterior(model, x, y[:, :2]).in_space('data')
+  space = tfr.Posterior(model, x, y[:, :2], noise_scale=0.1).in_space('data')
   u = space.sample_prior(2, seed=1)
   space.log_likelihood_fn(*u), space.split.to_weights(u, 1), space.split.apply_new(u, x + 1, 1)
   lines.clear()
@@ -272,7 +273,9 @@ def test_chunks_are_refused():
   with pytest.raises(ValueError, match=message):
     tfr.models.DataSpaceSplit(posterior.split.in_chunks(2), posterior.x)
   with pytest.raises(ValueError, match=message):
-    tfr.Posterior(posterior.in_space('data').split, posterior.x, posterior.y, chunk_size=2)
+    tfr.Posterior(
+      posterior.in_space('data').split, posterior.x, posterior.y, chunk_size=2, noise_scale=0.1
+    )
 
 
 @pytest.mark.parametrize('change', [lambda x: x[:3], lambda x: x + 1.0, lambda x: x[::-1]])
@@ -316,7 +319,7 @@ def test_samplers_in_a_graph_make_no_layers():
 
   @tf.function(autograph=False)
   def start(y):
-    inside = tfr.Posterior(posterior.split, posterior.x.numpy(), y)
+    inside = tfr.Posterior(posterior.split, posterior.x.numpy(), y, noise_scale=0.1)
     sampler = tfr.make_sampler(inside)
     assert sampler.hidden_space == 'weights'
     return sampler.start_fn(2, 1)

@@ -130,6 +130,7 @@ def test_a_subclassed_model_is_sampled_saved_and_loaded(tmp_path):
     step_size=0.1,
     progress=False,
     run_dir=tmp_path,
+    noise_scale=0.1,
   )
   assert result.settings['model'] == 'mine'
   # Loading needs no class of the user's: what is saved is the functional model.

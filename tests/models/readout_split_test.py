@@ -219,11 +219,13 @@ def test_a_plain_model_has_the_log_density_of_the_ntk_model_at_the_same_parts():
   ntk = tfr.models.fcn((3,), 2, 4, 2, 'tanh', 1.1, 0.2, 0.7, 0.3)
   plain = functional((3,), Dense(4, 'tanh'), Dense(4, 'tanh'), Dense(2))
   x, y = _inputs(ntk), np.random.default_rng(2).normal(size=(5, 2))
-  posteriors = [tfr.Posterior(s, x, y) for s in (ntk, ReadoutSplit(plain, 1.1, 0.2, 0.7, 0.3))]
+  posteriors = [
+    tfr.Posterior(s, x, y, noise_scale=0.1) for s in (ntk, ReadoutSplit(plain, 1.1, 0.2, 0.7, 0.3))
+  ]
   parts = posteriors[0].sample_prior(3, seed=[0, 1])
   expected, actual = (p.target_log_prob_fn(*parts) for p in posteriors)
   np.testing.assert_allclose(actual, expected, rtol=1e-12)
-  other = tfr.Posterior(ReadoutSplit(plain, 1.1, 0.2, 0.7, 0.31), x, y)
+  other = tfr.Posterior(ReadoutSplit(plain, 1.1, 0.2, 0.7, 0.31), x, y, noise_scale=0.1)
   assert not np.allclose(other.target_log_prob_fn(*parts), expected, rtol=1e-6)
 
 

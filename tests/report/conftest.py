@@ -12,6 +12,8 @@ def _run(inputs, y, num_outputs=None, **kwargs):
   model = tfr.models.fcn(inputs.shape[1:], num_outputs or y.shape[1], width=16, depth=1)
   arguments = dict(num_chains=2, num_results=20, num_burnin_steps=0, thinning=1, progress=False)
   arguments |= dict(step_size=0.1, damping=0.1, x_test=inputs[::2], y_test=y[::2])
+  if 'likelihood' not in kwargs:
+    arguments['noise_scale'] = 0.1
   return tfr.sample_posterior(model, inputs, y, **(arguments | kwargs))
 
 

@@ -37,11 +37,12 @@ def result(kind, run_dir):
 def _outputs(draws, x):
   """f `[s * c, m, k]` by NumPy: one hidden layer of the fully connected network."""
   outputs = []
-  for kernel, bias, readout_kernel, readout_bias in draws:
+  for kernel, bias, u, readout_kernel, readout_bias in draws:
     for c in range(len(kernel)):
       hidden = numpy_layers.ntk_dense(x, kernel[c], np.sqrt(2)) + 0.1 * bias[c]
       hidden = numpy_layers.ACTIVATIONS['gelu'](hidden)
-      outputs.append(numpy_layers.ntk_dense(hidden, readout_kernel[c], 1.0) + 0.1 * readout_bias[c])
+      f = numpy_layers.ntk_dense(hidden, readout_kernel[c], 1.0) + 0.1 * readout_bias[c]
+      outputs.append(np.exp(1.0 + u[c]) * f)
   return np.array(outputs)
 
 
@@ -134,13 +135,14 @@ def test_the_regularizer_reaches_the_map(tmp_path):
   arguments = {**sampling_runs.categorical(), 'num_results': 1, 'num_burnin_steps': 0}
   default = sampling_runs.sample(**arguments)
   # The variance of the surrogate is the number of classes.
-  same = sampling_runs.sample(**arguments, regularizer=3, run_dir=tmp_path)
-  other = sampling_runs.sample(**arguments, regularizer='n*noise')
+  lam = 3.0 * len(sampling_runs.X)
+  same = sampling_runs.sample(**arguments, regularizer=lam, run_dir=tmp_path)
+  other = sampling_runs.sample(**arguments, regularizer='noise')
   settings = [r.settings['regularizer'] for r in (default, same, other)]
-  assert settings == ['noise', 3.0, 'n*noise']
+  assert settings == ['n*noise', lam, 'noise']
   np.testing.assert_allclose(same.trace['theta'], default.trace['theta'], rtol=1e-4, atol=1e-4)
   assert not np.allclose(other.trace['theta'], default.trace['theta'], atol=0.01)
-  with pytest.raises(ValueError, match="regularizer was 3.0 and is 'noise'"):
+  with pytest.raises(ValueError, match=f"regularizer was {lam} and is 'noise'"):
     sampling_runs.sample(**arguments, regularizer='noise', run_dir=tmp_path)
 
 

@@ -209,7 +209,14 @@ def test_one_chain_will_do():
 @pytest.mark.slow
 def test_warm_up_finds_settings():
   found = tfr.warm_up(
-    _model(), X, Y, hidden_space='data', num_warmup_steps=100, seed=1, progress=False
+    _model(),
+    X,
+    Y,
+    hidden_space='data',
+    num_warmup_steps=100,
+    seed=1,
+    progress=False,
+    noise_scale=0.1,
   )
   assert found.step_size > 0 and np.all(np.isfinite(found.state[0]))
   assert [p.shape[1:] for p in found.state] == [(5, 16), (5, 16), (16, 2), (2,)]

@@ -72,7 +72,7 @@ def test_priors_of_noise_are_in_the_units_of_the_targets(prior):
   [unit] = prepared.preparation.y_std
   assert unit == pytest.approx(50 * Y.std(), rel=1e-5)
   q = [0.05, 0.3, 0.99]
-  actual = prepared.likelihood.noise_prior.distribution.quantile(q)
+  actual = prepared.likelihood.priors['noise_scale'].distribution.quantile(q)
   np.testing.assert_allclose(actual, prior.quantile(q) / unit, rtol=1e-4)
 
 

@@ -206,7 +206,9 @@ def test_prior_scales_of_plain_layers_are_saved(tmp_path):
   assert loaded.posterior.split.prior_stds == result.posterior.split.prior_stds
   x = np.ones([4, 3], np.float32)
   np.testing.assert_array_equal(loaded.predict(x).means, result.predict(x).means)
-  default = tfr.Posterior(loaded.posterior.split.model, result.posterior.x, result.posterior.y)
+  default = tfr.Posterior(
+    loaded.posterior.split.model, result.posterior.x, result.posterior.y, noise_scale=0.1
+  )
   other = default.split.apply(result.draws[0], x)
   assert not np.allclose(result.posterior.split.apply(result.draws[0], x), other)
 

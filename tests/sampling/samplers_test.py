@@ -8,7 +8,7 @@ import tensorflow_probability as tfp
 import toys
 
 import tfp_reprior as tfr
-from tfp_reprior.densities import noise_coordinate
+from tfp_reprior.densities import parameter_coordinates
 from tfp_reprior.sampling import samplers
 
 
@@ -62,7 +62,7 @@ def test_the_temperature_does_not_change_the_prior_of_unknown_noise():
   )
   density = tfr.CollapsedPosterior(posterior)
   expected = 2.0 * density.log_likelihood_fn(
-    *noise_coordinate.NoiseCoordinate(posterior).forward(state)
+    *parameter_coordinates.ParameterCoordinates(posterior).forward(state)
   )
   np.testing.assert_allclose(cold - plain, expected, rtol=1e-9)
 

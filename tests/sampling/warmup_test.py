@@ -244,7 +244,7 @@ def test_raw_units_raise_and_say_what_is_wrong():
   with pytest.raises(
     tfr.sampling.WarmupError, match=r'not finite .*x has numbers up to 1e\+30.*standardize'
   ):
-    tfr.sample_posterior(model, x, x.astype(np.float32) / 1e30, progress=False)
+    tfr.sample_posterior(model, x, x.astype(np.float32) / 1e30, progress=False, noise_scale=0.1)
 
 
 @pytest.mark.parametrize('name', ['standard', 'langevin', 'auto'])
@@ -263,6 +263,7 @@ def test_no_chain_is_frozen_whatever_the_seed(name):
       num_kept_draws=0,
       seed=seed,
       progress=False,
+      noise_scale=0.1,
     )
     acceptance = np.mean(result.trace['acceptance'], axis=0)
     assert np.all((acceptance > 0.4) & (acceptance < 0.99)), (seed, acceptance)

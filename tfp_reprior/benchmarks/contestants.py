@@ -22,7 +22,7 @@ def make_posterior(width, num_data, likelihood='gaussian'):
   x = rng.normal(size=(num_data, NUM_INPUTS)).astype(np.float32)
   shape = (num_data, NUM_OUTPUTS)
   likelihood, y = {
-    'gaussian': (tfr.likelihoods.Gaussian(), rng.normal(size=shape)),
+    'gaussian': (tfr.likelihoods.Gaussian(0.1), rng.normal(size=shape)),
     'categorical': (tfr.likelihoods.Categorical(), rng.integers(NUM_OUTPUTS, size=num_data)),
     'bernoulli': (tfr.likelihoods.Bernoulli(), rng.integers(2, size=shape)),
   }[likelihood]

@@ -145,7 +145,9 @@ class LayerMaps:
     return psi, self._add_up([some[0] for some in found if some], psi)
 
   def _evaluate(self, hidden_parts, product, targets=None):
-    return self._network.evaluate(hidden_parts, product, targets or [[] for _ in self._layers])
+    targets = targets or [[] for _ in self._layers]
+    psi, found = self._network.evaluate(hidden_parts, product, targets)
+    return self._split.scale_features(hidden_parts, psi), found
 
   def _move(self, hidden_parts, product, targets):
     psi, found = self._evaluate(hidden_parts, product, targets)

@@ -90,7 +90,7 @@ def layer_regularizers(text):
   return values if len(values) > 1 else values[0]
 
 
-def noise_scale(text):
+def scale(text):
   """The type of a flag: a positive number, or a prior by its name and parameters."""
   return text if likelihood.is_prior(text) else positive_number(text)
 
@@ -158,10 +158,19 @@ def add_problem(parser):
   add(
     model,
     '--noise_scale',
-    noise_scale,
-    0.1,
-    'standard deviation of Gaussian noise, where that of real targets is 1; or a prior of it, such '
-    'as lognormal:-2,1 (see above)',
+    scale,
+    None,
+    'standard deviation of Gaussian noise, where that of real targets is 1; or a prior of it (see '
+    'above), by default lognormal:-1,1',
+    metavar='X|PRIOR',
+  )
+  add(
+    model,
+    '--output_scale',
+    scale,
+    None,
+    'what outputs of the network are multiplied by, or a prior of it; by default unknown for '
+    'classes (see above)',
     metavar='X|PRIOR',
   )
   add(parser, '--seed', natural_number, 0, 'seed of everything random, the choice of data too')
@@ -186,9 +195,9 @@ def add_chains(group):
     '--regularizer',
     regularizer,
     None,
-    'of the map: noise, the default, is the variance of the noise, n*noise is n times that; or a '
-    'number: larger ones move the map towards the identity, which is inf; tuned warms up with '
-    'noise, n*noise and inf, and takes the fastest',
+    'of the map: noise, the default for real targets, is the variance of the noise; n*noise, the '
+    'default for classes, is n times that; or a number: larger ones move the map towards the '
+    'identity, which is inf; tuned warms up with noise, n*noise and inf, and takes the fastest',
     metavar='NAME|X',
   )
   add(
@@ -312,6 +321,7 @@ def command(args, name, given):
     *networks.FLAGS,
     'likelihood',
     'noise_scale',
+    'output_scale',
     'regularizer',
     'hidden_space',
     'layer_regularizer',

@@ -11,8 +11,11 @@ likelihoods:
   categorical     classes, with probabilities that are the softmax of the outputs
   bernoulli       two classes, with one output, the log-odds of the second
 
-noise that is not known has a prior, --noise_scale=NAME:PARAMETERS, and is sampled with the weights:
-  lognormal:LOC,SCALE       its logarithm is normal; lognormal:-2,1 is 0.14, a factor 2.7 either way
+A scale that is not known has a prior, --noise_scale=NAME:PARAMETERS, and is sampled with the
+weights; so has what outputs are multiplied by, --output_scale:
+  lognormal:LOC,SCALE       its logarithm is normal; lognormal:-1,1, the default of noise, is 0.37,
+                            a factor 2.7 either way; that of --output_scale is lognormal:1,1 for
+                            classes, and 1 for real targets
   halfnormal:SCALE          the absolute value of a normal number
   gamma:CONCENTRATION,RATE  inversegamma:CONCENTRATION,SCALE  uniform:LOW,HIGH"""
 
@@ -28,23 +31,25 @@ _PRIORS = {
 
 def make(args):
   """The likelihood that the flags ask for."""
+  scales = {'noise_scale': args.noise_scale, 'output_scale': args.output_scale}
+  scales = {name: _scale(name, value) for name, value in scales.items() if value is not None}
   if args.likelihood == 'gaussian':
-    return tfr.likelihoods.Gaussian(_noise_scale(args.noise_scale))
-  if args.noise_scale != args.parser.get_default('noise_scale'):
+    return tfr.likelihoods.Gaussian(**scales)
+  if 'noise_scale' in scales:
     raise errors.InputError(
       f'--noise_scale is of Gaussian noise. Received: --noise_scale={args.noise_scale} with '
       f'--likelihood={args.likelihood}'
     )
   is_binary = args.likelihood == 'bernoulli'
-  return tfr.likelihoods.Bernoulli() if is_binary else tfr.likelihoods.Categorical()
+  return (tfr.likelihoods.Bernoulli if is_binary else tfr.likelihoods.Categorical)(**scales)
 
 
 def is_prior(text):
-  """Whether a text is meant as a prior of the noise scale, not as a number."""
+  """Whether a text is meant as a prior of a scale, not as a number."""
   return ':' in text
 
 
-def _noise_scale(value):
+def _scale(flag, value):
   """A number as it is, or the distribution that a text such as `'lognormal:-2,1'` names."""
   if not isinstance(value, str):
     return value
@@ -58,9 +63,9 @@ def _noise_scale(value):
       raise ValueError
   except (KeyError, ValueError) as e:
     raise errors.InputError(
-      '--noise_scale must be a number, or a prior as NAME:PARAMETERS, with one of '
+      f'--{flag} must be a number, or a prior as NAME:PARAMETERS, with one of '
       f'{", ".join(f"{n} ({count})" for n, (_, count) in _PRIORS.items())}; in brackets the number '
-      f'of parameters. Received: --noise_scale={value}'
+      f'of parameters. Received: --{flag}={value}'
     ) from e
   return getattr(tfp.distributions, distribution)(*parameters)
 

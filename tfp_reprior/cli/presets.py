@@ -69,7 +69,7 @@ def _fcn(width, num_train):
 def _categorical(width, num_train):
   flags = _fcn(width, num_train)
   del flags['noise_scale']
-  return {**flags, 'likelihood': 'categorical'}
+  return {**flags, 'likelihood': 'categorical', 'output_scale': 1.0, 'regularizer': 'noise'}
 
 
 def _wide_resnet(width, num_train):

@@ -51,7 +51,9 @@ class ComposedPosterior:
     self.posterior = posterior
     self.regularizer = posterior.regularizer(regularizer)
     self._regularizer_text = (
-      repr(regularizer or 'noise') if callable(self.regularizer) else f'{self.regularizer:g}'
+      repr(regularizer or posterior.likelihood.default_regularizer)
+      if callable(self.regularizer)
+      else f'{self.regularizer:g}'
     )
     self._space = checks.one_of('space', space, factorization.SPACES)
 

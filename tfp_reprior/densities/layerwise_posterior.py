@@ -61,7 +61,8 @@ class LayerwisePosterior:
     self.posterior = posterior
     self._split = posterior.split
     self._maps = layer_maps.LayerMaps(self._split, posterior.x, regularizer)
-    is_noise = readout_regularizer in (None, 'noise')
+    readout_regularizer = readout_regularizer or posterior.likelihood.default_regularizer
+    is_noise = readout_regularizer == 'noise'
     self.readout_density: Any = (
       collapsed_posterior.CollapsedPosterior(posterior)
       if is_noise and posterior.likelihood.is_conjugate

@@ -42,11 +42,11 @@ class Posterior:
     y: Targets: for Gaussian noise `[n, k]`, floating point (`[n]` is taken as `[n, 1]` if the model
       has one output); else as the likelihood says. Inputs and targets are cast to the dtype of the
       model.
-    noise_scale: Positive float, the standard deviation of Gaussian noise, by default 0.1, or one
-      for each output; or its prior, a distribution of `tfp.distributions`. With a prior the parts
-      are `[*hidden, u, kernel, bias]`, where `u` `[*chains]` has prior N(0, 1) and stands for the
-      noise scale (see `tfp_reprior.likelihoods.Gaussian`), which is
-      `likelihood_given(parts).noise_scale`.
+    noise_scale: Positive float, the standard deviation of Gaussian noise, or one for each output;
+      or its prior, a distribution of `tfp.distributions`, by default that of
+      `tfp_reprior.likelihoods.Gaussian`, for standardized targets. With a prior the parts are
+      `[*hidden, u, kernel, bias]`, where `u` `[*chains]` has prior N(0, 1) and stands for the noise
+      scale, which is `parameters_given(parts)['noise_scale']`.
     likelihood: An object of `tfp_reprior.likelihoods`, instead of `noise_scale`.
     chunk_size: Positive integer, the number of inputs that go through the network at once, for
       bounded memory (see `tfp_reprior.models.ReadoutSplit.in_chunks`); by default all.
@@ -87,7 +87,7 @@ class Posterior:
     split = model if is_split else readout_split.ReadoutSplit(model)
     self.likelihood = likelihood
     if likelihood is None:
-      self.likelihood = likelihoods.Gaussian(0.1 if noise_scale is None else noise_scale)
+      self.likelihood = likelihoods.Gaussian(noise_scale)
     if not isinstance(self.likelihood, likelihoods.Likelihood):
       raise errors.InputError(
         '`likelihood` must be one of `tfp_reprior.likelihoods`. Received: '
@@ -95,8 +95,7 @@ class Posterior:
       )
     split = split.inner if isinstance(split, extended_split.ExtendedSplit) else split
     split = split if chunk_size is None else split.in_chunks(chunk_size)
-    extra_shapes = self.likelihood.event_shapes
-    self.split = extended_split.ExtendedSplit(split, extra_shapes) if extra_shapes else split
+    self.split = self._extended(split)
     self.x = self.check_inputs(x)
     self.y = self.check_targets(y, self.x)
     self.surrogate_targets, self.surrogate_variance = self.likelihood.surrogate(
@@ -127,8 +126,15 @@ class Posterior:
 
   def likelihood_given(self, parts: Parts) -> Any:
     """The likelihood given its own parts, for which all parts or the hidden ones are taken."""
+    return self.likelihood.given(self._likelihood_parts(parts))
+
+  def parameters_given(self, parts: Parts) -> dict[str, tf.Tensor]:
+    """The unknown parameters of the likelihood by name, `[*chains, ...]`; parts as above."""
+    return self.likelihood.values(self._likelihood_parts(parts))
+
+  def _likelihood_parts(self, parts):
     end = self.split.num_hidden
-    return self.likelihood.given(parts[end - len(self.likelihood.event_shapes) : end])
+    return parts[end - len(self.likelihood.event_shapes) : end]
 
   def sample_prior(
     self, sample_shape: int | Sequence[int] = (), seed: Seed = None
@@ -142,9 +148,10 @@ class Posterior:
     """The change of variables that brings this posterior close to N(0, I).
 
     Args:
-      regularizer: Positive float `lam`; `'noise'`, the default, for the variance of the noise (of
-        the surrogate, if the likelihood is not Gaussian), or `'n*noise'` for n times that. The
-        larger it is, the closer the map is to the identity.
+      regularizer: Positive float `lam`; `'noise'` for the variance of the noise (of the surrogate,
+        if the likelihood is not Gaussian), or `'n*noise'` for n times that. The larger it is, the
+        closer the map is to the identity. By default that of the likelihood: `'noise'` for Gaussian
+        noise, else `'n*noise'`.
       space: `'feature'`, `'data'`, or `'auto'` for the cheaper.
       validate_args: Whether to check values at run time.
 
@@ -165,7 +172,7 @@ class Posterior:
 
     If the noise is unknown, a function of the hidden parts instead, which returns `[*chains]`.
     """
-    value = 'noise' if value is None else value
+    value = self.likelihood.default_regularizer if value is None else value
     if not isinstance(value, str):
       return checks.positive('regularizer', value)
     checks.one_of('regularizer', value, ('noise', 'n*noise'))
@@ -186,7 +193,6 @@ class Posterior:
     """
     if hidden_space == self.split.hidden_space:
       return self
-    shapes = self.likelihood.event_shapes
     # From the weights, wherever layers are now.
     network = self.split.network
     if isinstance(network, extended_split.ExtendedSplit):
@@ -199,8 +205,17 @@ class Posterior:
     if split is network and self.split.network is self.split:
       return self
     other = copy.copy(self)  # data, likelihood and what follows from them
-    other.split = extended_split.ExtendedSplit(split, shapes) if shapes else split
+    other.split = self._extended(split)
     return other
+
+  def _extended(self, split):
+    """A split with the parts of the likelihood, and outputs of its scale."""
+    likelihood = self.likelihood
+    if not likelihood.event_shapes and likelihood.output_scale == 1.0:
+      return split
+    return extended_split.ExtendedSplit(
+      split, likelihood.event_shapes, likelihood.output_scale_given
+    )
 
   def features_fn(self, *hidden_parts: tf.Tensor) -> tf.Tensor:
     """The readout features of the training inputs: psi `[*chains, n, d]`."""

@@ -14,6 +14,8 @@ LEVELS = ('good', 'unsure', 'failed')
 NAMES = {
   'f': 'outputs at x_test',
   'noise_scale': 'noise scale',
+  'output_scale': 'output scale',
+  'parameters': 'other parameters of the likelihood',
   'log_likelihood': 'log-likelihood',
   'log_prob': 'log-density',
   'energy': 'energy',
@@ -21,6 +23,8 @@ NAMES = {
   'theta': 'weights',
   'squared_norms': 'squared norms of layers',
 }
+# Those of them that are parameters of the likelihood.
+PARAMETERS = ('noise_scale', 'output_scale', 'parameters')
 # Weights may stay apart while all that they predict agrees: networks have symmetries.
 _WEIGHTS = ('hidden', 'theta', 'squared_norms')
 

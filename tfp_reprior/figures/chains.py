@@ -32,7 +32,12 @@ def compute(piece, context):
     piece['data'], piece['num_train'], piece['num_test'], piece['seed'], context.data_dir
   )
   make_model = _MODELS[piece['model']]
+  # The posteriors and the map of the paper.
   is_categorical = piece['likelihood'] == 'categorical'
+  likelihood = (
+    likelihoods.Categorical(output_scale=1.0) if is_categorical else likelihoods.Gaussian(0.1)
+  )
+  run = {**piece['run'], 'regularizer': piece['run'].get('regularizer') or 'noise'}
   with warnings.catch_warnings():
     # Chains that hardly mix are what is shown; the rows say so.
     warnings.simplefilter('ignore', diagnostics.SamplingWarning)
@@ -40,13 +45,13 @@ def compute(piece, context):
       make_model(data.x_train.shape[1:], data.y_train.shape[1], **piece['network']),
       data.x_train,
       data.labels_train if is_categorical else data.y_train,
-      likelihood=likelihoods.Categorical() if is_categorical else likelihoods.Gaussian(0.1),
+      likelihood=likelihood,
       x_test=data.x_test,
       run_dir=context.run_dir,
       progress=context.progress,
       num_kept_draws=0,
       seed=piece['seed'],
-      **piece['run'],
+      **run,
     )
   if not result.is_complete:
     raise KeyboardInterrupt('Interrupted; the same command goes on from here.')

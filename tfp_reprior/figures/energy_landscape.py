@@ -43,7 +43,7 @@ def _compute(piece, context):
     piece['data'], piece['num_train'], 1, seed=piece['seed'], data_dir=context.data_dir
   )
   model = models.fcn(data.x_train.shape[1:], data.y_train.shape[1], piece['width'])
-  posterior = posterior_lib.Posterior(model, data.x_train, data.y_train)
+  posterior = posterior_lib.Posterior(model, data.x_train, data.y_train, noise_scale=0.1)
   theta = _train(posterior, piece)
   slices = {
     'standard': (posterior.target_log_prob_fn, theta),

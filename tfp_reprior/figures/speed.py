@@ -43,7 +43,7 @@ def _compute(piece, context):
   x = rng.normal(size=(piece['num_data'], *piece['input_shape'])).astype(np.float32)
   y = rng.normal(size=(piece['num_data'], _NUM_OUTPUTS)).astype(np.float32)
   model = _MODELS[piece['model']](tuple(piece['input_shape']), _NUM_OUTPUTS, piece['width'])
-  posterior = posterior_lib.Posterior(model, x, y)
+  posterior = posterior_lib.Posterior(model, x, y, noise_scale=0.1)
   contestants = {name: _make_step(posterior, name, piece['seed']) for name in _STYLES}
   return {
     'num_parameters': posterior.split.num_parameters,

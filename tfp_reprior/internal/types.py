@@ -1,7 +1,7 @@
 """Names for the types that signatures share."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,9 @@ Activation = str | Callable[..., Any]
 
 # The standard deviation of Gaussian noise: one, one for each output, or its prior.
 NoiseScale = float | Sequence[float] | np.ndarray | tfp.distributions.Distribution
+
+# A scale of a likelihood: a positive number, or its prior, as it is or as files hold it.
+Scale = float | Mapping[str, Any] | tfp.distributions.Distribution
 
 # The tensors of a state, `[*chains, *event_shape]` each.
 Parts = Sequence[tf.Tensor]

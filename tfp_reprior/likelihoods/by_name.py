@@ -24,6 +24,6 @@ def from_dict(values: Mapping[str, Any]) -> Likelihood:
   tfr.likelihoods.from_dict(values)  # ==> Gaussian(noise_scale=0.25)
   ```
   """
-  settings = dict(values)
+  settings = {'output_scale': 1.0, **values}  # files of known scales may leave it out
   name = checks.one_of('name', settings.pop('name'), [kind.__name__ for kind in KINDS])
   return {kind.__name__: kind for kind in KINDS}[name](**settings)

@@ -4,37 +4,52 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+import tensorflow_probability as tfp
 from numpy.typing import ArrayLike
 
 from tfp_reprior import errors
 from tfp_reprior.internal import checks
+from tfp_reprior.internal.types import Scale
 from tfp_reprior.likelihoods import likelihood
 
 
-class _Surrogate(likelihood.Likelihood):
+class _Classes(likelihood.Likelihood):
   """Likelihoods that a Gaussian stands in for, with its scale and variance as settings."""
 
   def __init__(
-    self, surrogate_scale: float | None = None, surrogate_variance: float | None = None
+    self,
+    surrogate_scale: float | None = None,
+    surrogate_variance: float | None = None,
+    output_scale: Scale | None = None,
   ) -> None:
+    if output_scale is None:
+      output_scale = tfp.distributions.LogNormal(1.0, 1.0)
+    self._set_scale('output_scale', output_scale)
     self.surrogate_scale = _optional('surrogate_scale', surrogate_scale)
     self.surrogate_variance = _optional('surrogate_variance', surrogate_variance)
 
   @property
   def settings(self) -> dict[str, Any]:
-    return {'surrogate_scale': self.surrogate_scale, 'surrogate_variance': self.surrogate_variance}
+    return {
+      'surrogate_scale': self.surrogate_scale,
+      'surrogate_variance': self.surrogate_variance,
+      'output_scale': self._scale_setting('output_scale'),
+    }
 
   def __repr__(self):
-    given = ', '.join(f'{name}={value}' for name, value in self.settings.items())
-    return f'{type(self).__name__}({given})'
+    given = {n: v for n, v in self.settings.items() if v is not None} | self.priors
+    return f'{type(self).__name__}({", ".join(f"{n}={v}" for n, v in given.items())})'
 
 
-class Categorical(_Surrogate):
+class Categorical(_Classes):
   """One of `k` classes, with the outputs as logits.
 
   ```none
   log_prob(f, y) = sum(log(softmax(f))[y])
   ```
+
+  How large logits are, so how sure a network can be, is unknown by default: outputs of the network
+  are multiplied by an `output_scale` with a prior, a state part `u ~ N(0, 1)` beside the weights.
 
   The surrogate has targets `surrogate_scale * (one_hot(y) - 1/k)` and noise variance
   `surrogate_variance`. By default both are `k`, the second-order expansion at `f = 0`, where the
@@ -43,6 +58,9 @@ class Categorical(_Surrogate):
   Args:
     surrogate_scale: Positive float, or None for `k`.
     surrogate_variance: Positive float, or None for `k`.
+    output_scale: Positive float, or a prior, a distribution of `tfp.distributions` over positive
+      numbers with a quantile; by default `tfd.LogNormal(1, 1)`, 90 % of which lies between 0.5
+      and 14.
 
   #### Examples
 
@@ -96,12 +114,14 @@ class Categorical(_Surrogate):
     return scale * (tf.one_hot(targets, num_outputs, dtype=dtype) - 1.0 / num_outputs), variance
 
 
-class Bernoulli(_Surrogate):
+class Bernoulli(_Classes):
   """Yes or no for every output, with the outputs as log-odds.
 
   ```none
   log_prob(f, y) = sum(y f - log(1 + exp(f)))
   ```
+
+  How large log-odds are is unknown by default, as for `Categorical`.
 
   The surrogate has targets `surrogate_scale * (y - 1/2)` and noise variance `surrogate_variance`.
   By default both are 4, the second-order expansion at `f = 0`.
@@ -109,6 +129,7 @@ class Bernoulli(_Surrogate):
   Args:
     surrogate_scale: Positive float, or None for 4.
     surrogate_variance: Positive float, or None for 4.
+    output_scale: As of `Categorical`.
 
   #### Examples
 

@@ -7,18 +7,24 @@ import tensorflow as tf
 from numpy.typing import ArrayLike
 
 from tfp_reprior import errors
-from tfp_reprior.internal.types import Parts
+from tfp_reprior.internal import checks
+from tfp_reprior.internal.types import Parts, Scale
+from tfp_reprior.likelihoods import parameter_prior
 
 
 class Likelihood(abc.ABC):
   """What the rest of the package asks of a likelihood.
 
-  A likelihood may have parameters of its own, state parts with prior N(0, 1) beside the weights.
+  A likelihood may have unknown parameters, each a state part with prior N(0, 1) beside the weights.
+  One of them belongs to all likelihoods: what the outputs of the network are multiplied by.
 
   Attributes:
-    event_shapes: Tuple of the shapes of these parts.
     has_units: Whether targets are real numbers, which may be standardized: then there is
       `in_units_of`.
+    priors: Dict of the priors of unknown parameters, by name, in the order of their parts.
+    output_scale: What outputs are multiplied by, a positive float, if it is known. The posterior
+      does so: the functions here take outputs that are.
+    default_regularizer: That of the map, as of `tfp_reprior.Posterior.reprior`.
 
   #### Examples
 
@@ -47,8 +53,15 @@ class Likelihood(abc.ABC):
   ```
   """
 
-  event_shapes: tuple[tuple[int, ...], ...] = ()
   has_units: bool = False
+  priors: dict[str, parameter_prior.ParameterPrior] = {}
+  output_scale: float = 1.0
+  default_regularizer: str = 'n*noise'
+
+  @property
+  def event_shapes(self) -> tuple[tuple[int, ...], ...]:
+    """The shapes of the parts of unknown parameters."""
+    return tuple(prior.shape for prior in self.priors.values())
 
   @property
   def is_conjugate(self) -> bool:
@@ -60,14 +73,34 @@ class Likelihood(abc.ABC):
   def settings(self) -> dict[str, Any]:
     """The arguments of the constructor, a dict for JSON."""
 
+  def values(self, parts: Parts) -> dict[str, tf.Tensor]:
+    """The unknown parameters by name, `[*chains, *shape]`, for the parts of this likelihood."""
+    pairs = zip(self.priors.items(), parts, strict=True)
+    return {name: prior.value(tf.convert_to_tensor(u)) for (name, prior), u in pairs}
+
+  def output_scale_given(self, parts: Parts) -> float | tf.Tensor:
+    """What outputs are multiplied by: a float, or `[*chains]` for parts of this likelihood."""
+    return self.values(parts).get('output_scale', self.output_scale)
+
   def to_dict(self) -> dict[str, Any]:
     """What `from_dict` makes the likelihood from, a dict for JSON."""
     return {'name': type(self).__name__, **self.settings}
 
   def given(self, parts: Parts) -> 'Likelihood':
-    """The likelihood, without parameters, that this one is for given `parts` of its own."""
-    del parts  # none
+    """The likelihood of known parameters that this one is for given `parts` of its own."""
+    del parts  # nothing here depends on them
     return self
+
+  def _set_scale(self, name: str, value: Scale) -> None:
+    """Sets an attribute to a positive float, or to None with an entry of `priors`."""
+    if parameter_prior.is_given(value):
+      self.priors = {**self.priors, name: parameter_prior.ParameterPrior(name, value)}
+    else:
+      setattr(self, name, float(checks.positive(name, value)))
+
+  def _scale_setting(self, name: str) -> Any:
+    """The setting that `_set_scale` was called with, for JSON."""
+    return self.priors[name].to_dict() if name in self.priors else getattr(self, name)
 
   @abc.abstractmethod
   def check_targets(self, y: ArrayLike, num_outputs: int, dtype: tf.DType) -> tf.Tensor:

@@ -1,4 +1,4 @@
-"""A split with state parts that are no weights."""
+"""A split with state parts that are no weights, and outputs of another scale."""
 
 import tensorflow as tf
 
@@ -6,22 +6,26 @@ from tfp_reprior.models import readout_split
 
 
 class ExtendedSplit(readout_split.ReadoutSplit):
-  """A `ReadoutSplit` with further parts, N(0, 1) as all, on which the network does not depend.
+  """A `ReadoutSplit` with further parts, N(0, 1) as all, and outputs multiplied by a scale of them.
 
-  They are the last of the hidden parts: the list is `[*hidden, *further, kernel, bias]`.
+  They are the last of the hidden parts: the list is `[*hidden, *further, kernel, bias]`. Features
+  are multiplied by the scale, and so is the readout that `assign` writes to the Keras model.
 
   Args:
     split: A `ReadoutSplit`, not changed.
     event_shapes: The shapes of the further parts.
+    scale_fn: Function of the further parts; returns what outputs are multiplied by, a float or a
+      tensor `[*chains]`.
 
   Attributes:
     inner: The `split`.
   """
 
-  def __init__(self, split, event_shapes):
+  def __init__(self, split, event_shapes, scale_fn):
     vars(self).update(vars(split))
     self.inner = split
     self._further_shapes = list(event_shapes)
+    self._scale_fn = scale_fn
     first = split.num_hidden
     self.num_hidden = first + len(self._further_shapes)
     self.event_shapes = [
@@ -33,7 +37,7 @@ class ExtendedSplit(readout_split.ReadoutSplit):
   @property
   def network(self):
     inner = self.inner.network
-    return self if inner is self.inner else type(self)(inner, self._further_shapes)
+    return self if inner is self.inner else self._around(inner)
 
   @property
   def layer_spaces(self):
@@ -41,13 +45,21 @@ class ExtendedSplit(readout_split.ReadoutSplit):
 
   def in_chunks(self, chunk_size):
     # Of the split that embeds: a copy of this one alone would go on with the chunks of that.
-    return type(self)(self.inner.in_chunks(chunk_size), self._further_shapes)
+    return self._around(self.inner.in_chunks(chunk_size))
 
   def embed(self, hidden_parts, x):
-    return self.inner.embed(self._take_out(hidden_parts, hidden=True)[0], x)
+    hidden = self._take_out(hidden_parts, hidden=True)[0]
+    return self.scale_features(hidden_parts, self.inner.embed(hidden, x))
 
   def embed_new(self, hidden_parts, x, seed=None):
-    return self.inner.embed_new(self._take_out(hidden_parts, hidden=True)[0], x, seed)
+    hidden = self._take_out(hidden_parts, hidden=True)[0]
+    return self.scale_features(hidden_parts, self.inner.embed_new(hidden, x, seed))
+
+  def scale_features(self, hidden_parts, psi):
+    scale = self._scale_fn(self._take_out(hidden_parts, hidden=True)[1])
+    if tf.is_tensor(scale):
+      return scale[..., tf.newaxis, tf.newaxis] * psi
+    return psi if scale == 1.0 else scale * psi
 
   def to_weights(self, parts, seed=None):
     parts, further = self._take_out(parts)
@@ -58,12 +70,22 @@ class ExtendedSplit(readout_split.ReadoutSplit):
     return self._put_in(self.inner.from_weights(parts), further)
 
   def assign(self, parts):
-    self.inner.assign(self._take_out(parts)[0])
+    parts, further = self._take_out(parts)
+    self.inner.assign(self._scale_readout(parts, self._scale_fn(further)))
 
   def current_parts(self):
     """The parts that the variables of the model hold now, and zeros for the further ones."""
     further = [tf.zeros(shape, self.dtype) for shape in self._further_shapes]
-    return self._put_in(self.inner.current_parts(), further)
+    parts = self._scale_readout(self.inner.current_parts(), 1.0 / self._scale_fn(further))
+    return self._put_in(parts, further)
+
+  def _around(self, split):
+    return type(self)(split, self._further_shapes, self._scale_fn)
+
+  def _scale_readout(self, parts, scale):
+    """Parts of the inner split, without chains, with another readout."""
+    first = self.inner.num_hidden
+    return list(parts[:first]) + [scale * p for p in parts[first:]]
 
   def _take_out(self, parts, hidden=False):
     """Parts without the further ones, and these."""

@@ -198,6 +198,11 @@ class ReadoutSplit:
       psi = tf.concat([psi, column], axis=-1)
     return psi
 
+  def scale_features(self, hidden_parts: Parts, psi: tf.Tensor) -> tf.Tensor:
+    """Features times the scale of the outputs, which is one unless a posterior has another."""
+    del hidden_parts
+    return psi
+
   def apply(self, parts: Parts, x: ArrayLike) -> tf.Tensor:
     """The outputs of the network.
 

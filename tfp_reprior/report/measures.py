@@ -7,7 +7,7 @@ import numpy as np
 from tfp_reprior.diagnostics import metrics, verdict
 
 # What is drawn; all of `verdict.NAMES` is in tables.
-DRAWN = ('hidden', 'theta', 'f', 'noise_scale', 'log_likelihood')
+DRAWN = ('hidden', 'theta', 'f', *verdict.PARAMETERS, 'log_likelihood')
 METRICS = {
   'rmse': 'RMSE',
   'coverage_90': 'coverage of 90 % intervals',

@@ -66,6 +66,10 @@ class Driver:
   ):
     self._preparation = preparation
     self._posterior = posterior
+    if settings.regularizer is None:  # one name for what is the same run
+      is_standard = settings.sampler.endswith('standard')
+      default = math.inf if is_standard else posterior.likelihood.default_regularizer
+      settings = dataclasses.replace(settings, regularizer=default)
     self._settings = settings
     self._x_test = None if x_test is None else posterior.check_inputs(x_test)
     self._y_test = None

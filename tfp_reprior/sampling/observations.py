@@ -6,6 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfp_reprior import diagnostics
+from tfp_reprior.diagnostics import verdict
 from tfp_reprior.internal import parts as parts_lib
 from tfp_reprior.sampling import moments, runner
 
@@ -82,9 +83,7 @@ class Observer:
       **self._weights_trace(parts),
       'theta': self._project_theta(parts),
     }
-    if self._sampler.posterior.likelihood.event_shapes:
-      noise_scale = self._sampler.posterior.likelihood_given(parts).noise_scale
-      trace['noise_scale'] = noise_scale[..., tf.newaxis]
+    trace |= self._parameters_trace(parts)
     summary = summary._replace(theta=moments.update(summary.theta, parts))
     if self._x_test is not None:
       if conditional is not None:
@@ -100,6 +99,17 @@ class Observer:
         f_variance=moments.update(summary.f_variance, variance),
       )
     return trace, summary
+
+  def _parameters_trace(self, parts):
+    """Unknown scales by their names, and all other parameters of the likelihood together."""
+    trace, others = {}, []
+    for name, value in self._sampler.posterior.parameters_given(parts).items():
+      flat = tf.reshape(value, [*parts[-1].shape[:1], -1])
+      if name in verdict.NAMES:
+        trace[name] = flat
+      else:
+        others.append(flat)
+    return trace | ({'parameters': tf.concat(others, axis=-1)} if others else {})
 
   def _weights_trace(self, parts):
     hidden = parts[: self._split.num_hidden]

@@ -9,8 +9,9 @@ import tensorflow as tf
 import tqdm
 
 from tfp_reprior import diagnostics
+from tfp_reprior.diagnostics import verdict
 
-_FOLLOWED = ('hidden', 'theta', 'f', 'noise_scale', 'log_likelihood', 'energy')
+_FOLLOWED = ('hidden', 'theta', 'f', *verdict.PARAMETERS, 'log_likelihood', 'energy')
 _FEWEST_DRAWS = 8
 
 

@@ -41,8 +41,9 @@ class Result:
       log-density of state and momentum, up to a constant; `'theta'` `[s, c, r]`, random projections
       of the weights; `'hidden'` `[s, c, r]`, of the hidden ones alone; `'squared_norms'`
       `[s, c, parts]`, of the hidden parts, minus their prior mean; and, with test inputs, `'f'`
-      `[s, c, r]`, random projections of the outputs for them; and, with unknown noise,
-      `'noise_scale'` `[s, c, 1]`.
+      `[s, c, r]`, random projections of the outputs for them; and, where they are unknown,
+      `'noise_scale'` and `'output_scale'` `[s, c, 1]`, and `'parameters'` `[s, c, p]`, all others
+      of the likelihood.
     warmup_trace: Dict of such arrays for the transitions before, and of `'steps'`, the gradients
       of each, and `'step_size'`.
     seconds: Dict of the time that each phase took.
@@ -172,7 +173,7 @@ class Result:
       ]
       means.append(np.concatenate([mean for mean, _ in batches], axis=-2))  # [c, m, k]
       variances.append(np.concatenate([variance for _, variance in batches], axis=-2))
-      if self.posterior.likelihood.event_shapes:
+      if 'noise_scale' in self.posterior.likelihood.priors:
         noise_variances.append(self.posterior.likelihood_given(parts).noise_variance)  # [c]
     likelihood, means = self.posterior.likelihood, np.concatenate(means)
     if isinstance(likelihood, likelihoods.Categorical):
@@ -276,17 +277,29 @@ class Result:
         f'{verdict_lib.NAMES[name]:26}{m.r_hat:8.3f}{m.bulk_ess:10.4g}{m.tail_ess:10.4g}'
         f'{per_step:14.4g}{m.bulk_ess / self.seconds["sampling"]:10.4g}'
       )
-    if 'noise_scale' in self.trace:
-      lines += ['', self._noise_line()]
+    lines += self._parameter_lines()
     if self.y_test is not None and len(self.draws):
       lines.append('')
       lines += [f'test {k.replace("_", " ")}: {v:.4g}' for k, v in self.evaluate().items()]
     return '\n'.join([*lines, '', *textwrap.wrap(str(self.verdict), 100)])
 
-  def _noise_line(self):
-    values = self.trace['noise_scale']
-    low, high = np.quantile(values, [0.05, 0.95])
-    return f'noise scale: mean {np.mean(values):.4g}, 90 % between {low:.4g} and {high:.4g}'
+  def _parameter_lines(self):
+    lines = []
+    for name, values in self._parameter_draws().items():
+      low, high = np.quantile(values, [0.05, 0.95])
+      text = f'mean {np.mean(values):.4g}, 90 % between {low:.4g} and {high:.4g}'
+      lines.append(f'{verdict_lib.NAMES.get(name, name)}: {text}')
+    return ['', *lines] if lines else []
+
+  def _parameter_draws(self):
+    """Draws `[s, c]` of every unknown parameter of the likelihood, by name."""
+    draws, others = {}, []
+    for name, prior in self.posterior.likelihood.priors.items():
+      if name in self.trace:
+        draws[name] = self.trace[name][..., 0]
+      else:
+        others += [name + ''.join(f'[{i}]' for i in index) for index in np.ndindex(*prior.shape)]
+    return draws | {name: self.trace['parameters'][..., i] for i, name in enumerate(others)}
 
   def weights(self, draw: int = -1) -> list[np.ndarray]:
     """The weights of a kept draw: a list of parts `[c, *event_shape]` of `posterior.split.network`.
@@ -311,8 +324,7 @@ class Result:
     posterior: dict[str, np.ndarray] = {
       name: by_chain[name] for name in ('theta', 'f') if name in by_chain
     }
-    if 'noise_scale' in by_chain:
-      posterior['noise_scale'] = by_chain['noise_scale'][..., 0]
+    posterior |= {name: values.T for name, values in self._parameter_draws().items()}
     return arviz.from_dict(
       posterior=posterior,
       sample_stats={

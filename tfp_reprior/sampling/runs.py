@@ -79,9 +79,10 @@ def sample_posterior(
     y: Targets. By default real numbers `[n, k]` have Gaussian noise; text `[n]` and integers of few
       values are classes, if the model has an output for each (`Categorical`), or one for two of
       them (`Bernoulli`). With a `likelihood`: as it says.
-    noise_scale: Positive float, the standard deviation of Gaussian noise, by default 0.1, or one
-      for each output; or its prior, such as `tfp.distributions.LogNormal(-2.0, 1.0)`, to sample it
-      as well. In the units of `y`.
+    noise_scale: Positive float, the standard deviation of Gaussian noise, or one for each output,
+      in the units of `y`. By default it is unknown, with the prior
+      `tfp.distributions.LogNormal(-1.0, 1.0)` for standardized targets, and is sampled as well; or
+      give another prior.
     likelihood: A `Gaussian`, `Categorical` or `Bernoulli` of `tfp_reprior.likelihoods`, instead of
       `noise_scale`.
     x_test: Inputs `[m, ...]` whose outputs are followed while sampling.
@@ -95,8 +96,8 @@ def sample_posterior(
       `step_size` is given.
     thinning: Positive integer, steps for each draw, rounded to whole transitions, at least one.
     sampler: A name of `tfp_reprior.make_sampler`.
-    regularizer: As of `tfp_reprior.make_sampler`, by default `'noise'`; or `'tuned'`, the fastest
-      of several.
+    regularizer: As of `tfp_reprior.make_sampler`, by default `'noise'` for Gaussian noise and
+      `'n*noise'` for other likelihoods; or `'tuned'`, the fastest of several.
     hidden_space: `'auto'`, `'weights'` or `'data'`: where hidden layers move, as of
       `tfp_reprior.make_sampler`. In data space the traces, moments and kept draws of a run are of
       what layers do to the training inputs; `Result.weights` has the weights.

@@ -14,7 +14,7 @@ from tfp_reprior.densities import (
   collapsed_posterior,
   composed_posterior,
   layerwise_posterior,
-  noise_coordinate,
+  parameter_coordinates,
   split_chains,
 )
 from tfp_reprior.densities import posterior as posterior_lib
@@ -188,8 +188,8 @@ def make_sampler(
   """Makes a sampler for a posterior.
 
   All start from the same weights: the image of draws from N(0, I) under the repriorisation, which
-  for wide networks are close to draws from the posterior. If the noise is unknown, all move in a
-  standardized coordinate of it (see `tfp_reprior.densities.noise_coordinate`).
+  for wide networks are close to draws from the posterior. If the likelihood has unknown parameters,
+  all move in standardized coordinates of them (`tfp_reprior.densities.parameter_coordinates`).
 
   Args:
     posterior: A `tfp_reprior.Posterior`.
@@ -246,7 +246,7 @@ def make_sampler(
   name = 'rotation' if name == 'auto' else name
   prefix = 'uncalibrated_'
   is_calibrated, kind = not name.startswith(prefix), name.removeprefix(prefix)
-  regularizer = 'noise' if regularizer is None else regularizer
+  regularizer = posterior.likelihood.default_regularizer if regularizer is None else regularizer
   if kind == 'standard':
     kind, regularizer = 'langevin', math.inf
   is_standard = regularizer == math.inf
@@ -286,9 +286,9 @@ def make_sampler(
     density = split_chains.SplitChains(density, strategy)
   to_parts = to_state = list
   if posterior.likelihood.event_shapes:
-    coordinate = noise_coordinate.NoiseCoordinate(posterior)
-    density = coordinate.standardized(density)
-    to_parts, to_state = coordinate.forward, coordinate.inverse
+    coordinates = parameter_coordinates.ParameterCoordinates(posterior)
+    density = coordinates.standardized(density)
+    to_parts, to_state = coordinates.forward, coordinates.inverse
   anchor = None if layerwise is None else anchors.Anchor(layerwise, to_parts, to_state)
   num_moving_parts = len(posterior.split.event_shapes)
   if kind == 'rotation' and is_collapsed:

@@ -25,7 +25,6 @@ class Settings:
 
   settings = tfr.sampling.Settings(num_results=500, thinning=20)
   settings.warmup_budget  # ==> 2700 gradients of each chain
-  settings.regularizer  # ==> 'noise'
   ```
   """
 
@@ -70,11 +69,9 @@ class Settings:
         f'infinity. Received: regularizer={self.regularizer!r}'
       )
     self._check_layer_regularizer()
-    if self.regularizer is None:
-      self._set('regularizer', 'noise')  # one name for what is the same run
-    elif self.regularizer == 'tuned':
+    if self.regularizer == 'tuned':
       self._check_tuned_regularizer()
-    elif not isinstance(self.regularizer, str) and self.regularizer != math.inf:
+    elif not (self.regularizer in (None, math.inf) or isinstance(self.regularizer, str)):
       self._set('regularizer', float(checks.positive('regularizer', self.regularizer)))
     self._set('seed', checks.seed('seed', self.seed))
 

@@ -10,7 +10,7 @@ import tensorflow_probability as tfp
 import toys
 
 import tfp_reprior as tfr
-from tfp_reprior.densities import noise_coordinate
+from tfp_reprior.densities import parameter_coordinates
 from tfp_reprior.sampling import runner
 
 tfd = tfp.distributions
@@ -100,29 +100,74 @@ def test_chains_have_the_exact_posterior_of_the_noise(name, step_size, damping, 
   assert stats.mean_p_value(readout, expected) > stats.FALSE_ALARM
 
 
+def _scale_posterior(likelihood):
+  """One weight, by which a single input is multiplied, and an unknown scale of the output."""
+  inputs = keras.Input((1,), dtype='float64')
+  model = keras.Sequential([inputs, tfr.layers.NTKDense(1, 1.0, 0.0, dtype='float64')])
+  x = np.array([[-1.5], [-1.0], [-0.5], [0.5], [1.0], [2.0]])
+  return tfr.Posterior(model, x, (x > -0.7).astype(float), likelihood=likelihood)
+
+
+@pytest.mark.parametrize('name', ['Bernoulli', 'Gaussian'])
+def test_chains_have_the_exact_posterior_of_the_scale_of_the_outputs(name):
+  # The ends of 4000 independent chains, as above, against quadrature over weight and scale.
+  prior = tfd.LogNormal(1.0, 1.0)
+  is_gaussian = name == 'Gaussian'
+  posterior = _scale_posterior(
+    tfr.likelihoods.Gaussian(0.5, prior) if is_gaussian else tfr.likelihoods.Bernoulli()
+  )
+  sampler = tfr.make_sampler(posterior)
+  starts = sampler.start_fn(NUM_CHAINS, seed=1)
+  kernel = sampler.kernel_fn(0.3, 0.3)
+  trace, ends = runner.run_chains(kernel, starts, lambda *_: {}, num_draws=1, thinning=100, seed=2)
+  assert np.mean(trace['acceptance']) > 0.5
+  u = sampler.theta_fn(ends)[0].numpy()
+  grid, weights = GRID[::20], np.linspace(-7, 7, 281)
+  x, y = posterior.x.numpy()[:, 0], posterior.y.numpy()[:, 0]
+  f = np.exp(1.0 + grid)[:, np.newaxis, np.newaxis] * weights[:, np.newaxis] * x
+  if is_gaussian:
+    log_likelihood = scipy.stats.norm.logpdf(y, f, 0.5).sum(axis=-1)
+  else:
+    log_likelihood = -np.logaddexp(0, np.where(y > 0, -f, f)).sum(axis=-1)
+  log_density = log_likelihood + scipy.stats.norm.logpdf(weights)
+
+  def exact(with_prior):
+    prior = scipy.stats.norm.pdf(grid) if with_prior else scipy.stats.norm.pdf(grid, 0, 3)
+    density = np.exp(log_density).sum(axis=1) * prior
+    density /= density.sum()
+    return lambda u: np.interp(u, grid, np.cumsum(density) - density / 2)
+
+  assert stats.cdf_p_value(u, exact(True)) > stats.FALSE_ALARM
+  # What it must see: the prior, and another one.
+  assert stats.cdf_p_value(u, scipy.stats.norm.cdf) < stats.FALSE_ALARM
+  assert stats.cdf_p_value(u, exact(False)) < stats.FALSE_ALARM
+
+
 @pytest.mark.parametrize('n', [2, 3, 8, 50])
 def test_the_coordinate_of_a_linear_model_has_the_moments_of_the_posterior(n):
   posterior = _linear_posterior(n)
-  coordinate = noise_coordinate.NoiseCoordinate(posterior)
+  coordinate = parameter_coordinates.ParameterCoordinates(posterior)
   mean, stddev = _moments(_exact_density(posterior))
   # Rounded to two digits, and to a tenth of a standard deviation.
-  np.testing.assert_allclose(coordinate.stddev, stddev, rtol=0.06)
-  np.testing.assert_allclose(coordinate.mean, mean, atol=0.06 * stddev)
+  np.testing.assert_allclose(coordinate.stddev[0], stddev, rtol=0.06)
+  np.testing.assert_allclose(coordinate.mean[0], mean, atol=0.06 * stddev)
 
 
 def test_a_narrow_posterior_is_resolved():
   # With n k = 4000 the standard deviation is about 1 / sqrt(2 * 4000), a grid spacing or so.
-  coordinate = noise_coordinate.NoiseCoordinate(_linear_posterior(2000))
-  np.testing.assert_allclose(SCALE * coordinate.stddev, 1 / np.sqrt(8000), rtol=0.05)
-  np.testing.assert_allclose(np.exp(LOC + SCALE * coordinate.mean), 0.6, rtol=0.05)
+  coordinate = parameter_coordinates.ParameterCoordinates(_linear_posterior(2000))
+  np.testing.assert_allclose(SCALE * coordinate.stddev[0], 1 / np.sqrt(8000), rtol=0.05)
+  np.testing.assert_allclose(np.exp(LOC + SCALE * coordinate.mean[0]), 0.6, rtol=0.05)
 
 
 def test_states_and_parts_are_inverse_and_only_the_noise_differs():
   posterior = toys.tiny_posterior(noise_scale=tfd.HalfNormal(0.5))
-  coordinate = noise_coordinate.NoiseCoordinate(posterior)
+  coordinate = parameter_coordinates.ParameterCoordinates(posterior)
   state = posterior.sample_prior(3, seed=1)
   parts = coordinate.forward(state)
-  np.testing.assert_allclose(parts[2], coordinate.mean + coordinate.stddev * state[2], rtol=1e-14)
+  np.testing.assert_allclose(
+    parts[2], coordinate.mean[0] + coordinate.stddev[0] * state[2], rtol=1e-14
+  )
   for i, (a, b, back) in enumerate(zip(state, parts, coordinate.inverse(parts), strict=True)):
     np.testing.assert_allclose(back, a, rtol=1e-12)
     assert i == 2 or a is b
@@ -133,8 +178,8 @@ def test_in_a_graph_the_guess_is_that_of_the_targets_when_it_runs():
 
   def numbers(y):
     posterior = tfr.Posterior(tiny.split, tiny.x, y, likelihood=tiny.likelihood)
-    coordinate = noise_coordinate.NoiseCoordinate(posterior)
-    return coordinate.mean, coordinate.stddev
+    coordinate = parameter_coordinates.ParameterCoordinates(posterior)
+    return coordinate.mean[0], coordinate.stddev[0]
 
   graph_numbers = tf.function(numbers, autograph=False)
   for scale in (0.1, 1.0):
@@ -145,7 +190,7 @@ def test_in_a_graph_the_guess_is_that_of_the_targets_when_it_runs():
 @pytest.mark.parametrize('density_class', [tfr.CollapsedPosterior, tfr.ComposedPosterior])
 def test_the_standardized_density_is_the_same_up_to_a_constant(density_class):
   posterior = toys.tiny_posterior(noise_scale=tfd.LogNormal(LOC, SCALE))
-  coordinate = noise_coordinate.NoiseCoordinate(posterior)
+  coordinate = parameter_coordinates.ParameterCoordinates(posterior)
   plain = density_class(posterior)
   standardized = coordinate.standardized(plain)
   state = posterior.sample_prior(6, seed=1)
@@ -195,7 +240,7 @@ def test_with_more_features_than_data_the_guess_is_that_of_their_covariance():
     )
     moments.append((first / total, second / total))
   mean, square = np.mean(moments, axis=0)
-  coordinate = noise_coordinate.NoiseCoordinate(posterior)
+  coordinate = parameter_coordinates.ParameterCoordinates(posterior)
   stddev = np.sqrt(square - mean**2)
-  np.testing.assert_allclose(coordinate.stddev, stddev, rtol=0.06)
-  np.testing.assert_allclose(coordinate.mean, mean, atol=0.06 * stddev)
+  np.testing.assert_allclose(coordinate.stddev[0], stddev, rtol=0.06)
+  np.testing.assert_allclose(coordinate.mean[0], mean, atol=0.06 * stddev)

@@ -1,4 +1,4 @@
-"""Priors of the noise scale against scipy, and what is refused."""
+"""Priors of parameters against scipy, and what is refused."""
 
 import json
 import re
@@ -10,7 +10,7 @@ import tensorflow as tf
 import tensorflow_probability as tfp
 
 import tfp_reprior as tfr
-from tfp_reprior.likelihoods import noise_prior
+from tfp_reprior.likelihoods import parameter_prior
 
 tfd = tfp.distributions
 
@@ -25,7 +25,8 @@ PRIORS = {
 
 
 def _log_scale(name, u):
-  return noise_prior.NoisePrior(PRIORS[name][0]).log_scale(tf.constant(u))
+  prior = parameter_prior.ParameterPrior('noise_scale', PRIORS[name][0])
+  return prior.log_value(tf.constant(u))
 
 
 @pytest.mark.parametrize('name', PRIORS)
@@ -55,7 +56,8 @@ def test_scales_are_finite_wherever_a_chain_may_go(name):
 
 
 def test_parameters_may_be_tensors_and_are_shown():
-  prior = noise_prior.NoisePrior(tfd.LogNormal(tf.constant(-2.5), np.float32(0.25)))
+  distribution = tfd.LogNormal(tf.constant(-2.5), np.float32(0.25))
+  prior = parameter_prior.ParameterPrior('noise_scale', distribution)
   assert repr(prior) == 'LogNormal(loc=-2.5, scale=0.25)'
 
 
