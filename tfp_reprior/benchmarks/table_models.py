@@ -1,0 +1,197 @@
+"""Models of tables to compare with: scikit-learn's, and NUTS of NumPyro on the same network.
+
+Each takes a frame `x`, targets `y` and a frame `x_test`, and returns a predictive distribution at
+the latter: for real targets a `tfp_reprior.sampling.Prediction`, for classes probabilities `[m, k]`
+in the order of sorted classes. What a model needs beyond `tfp_reprior` and scikit-learn is imported
+when it is called: an ImportError says that it is not installed.
+"""
+
+import warnings
+
+import numpy as np
+import sklearn.ensemble
+import sklearn.exceptions
+import sklearn.gaussian_process
+import sklearn.linear_model
+import sklearn.model_selection
+import sklearn.neural_network
+import sklearn.pipeline
+import sklearn.preprocessing
+from sklearn.compose import make_column_selector, make_column_transformer
+from sklearn.gaussian_process import kernels
+
+import tfp_reprior as tfr
+
+_NUM_MEMBERS = 5
+_WIDTH, _DEPTH = 64, 2  # of the networks, as the estimators have by default
+
+
+def bnn(x, y, x_test, seed, is_class):
+  """Ours, with nothing but the data. Returns figures of the run as well."""
+  kind = tfr.sklearn.BNNClassifier if is_class else tfr.sklearn.BNNRegressor
+  with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter('always', tfr.diagnostics.SamplingWarning)
+    model = kind(seed=seed).fit(x, y)
+  mixing = model.result_.verdict.mixing['f']
+  figures = {
+    'r_hat': mixing.r_hat,
+    'ess': mixing.bulk_ess,
+    'warned': any(issubclass(w.category, tfr.diagnostics.SamplingWarning) for w in caught),
+  }
+  return model.predict_proba(x_test) if is_class else model.result_.predict(x_test), figures
+
+
+def gaussian_process(x, y, x_test, seed, is_class):
+  """Exact for real targets, a scale for each input; by Laplace's approximation for classes."""
+  numbers = _numbers()
+  d = numbers.fit_transform(x).shape[1]
+  if is_class:
+    model = sklearn.gaussian_process.GaussianProcessClassifier(
+      kernels.ConstantKernel() * kernels.RBF(np.sqrt(d)), random_state=seed
+    )
+    return _fit(numbers, model, x, y).predict_proba(x_test)
+  kernel = kernels.ConstantKernel() * kernels.RBF(np.full(d, np.sqrt(d)), (1e-2, 1e4))
+  model = sklearn.gaussian_process.GaussianProcessRegressor(
+    kernel + kernels.WhiteKernel(), normalize_y=True, n_restarts_optimizer=1, random_state=seed
+  )
+  return _gaussian(*_fit(numbers, model, x, y).predict(x_test, return_std=True))
+
+
+def linear(x, y, x_test, seed, is_class):
+  """Bayesian ridge regression, or logistic regression with its penalty cross-validated."""
+  if is_class:
+    model = sklearn.linear_model.LogisticRegressionCV(
+      scoring='neg_log_loss', max_iter=2000, random_state=seed
+    )
+    return _fit(_numbers(), model, x, y).predict_proba(x_test)
+  model = _fit(_numbers(), sklearn.linear_model.BayesianRidge(), x, y)
+  return _gaussian(*model.predict(x_test, return_std=True))
+
+
+def boosted_trees(x, y, x_test, seed, is_class):
+  """Histogram gradient boosting; the noise of real targets is that of five-fold residuals."""
+  if is_class:
+    model = sklearn.ensemble.HistGradientBoostingClassifier(random_state=seed)
+    return _fit(_numbers(), model, x, y).predict_proba(x_test)
+  model = sklearn.pipeline.make_pipeline(
+    _numbers(), sklearn.ensemble.HistGradientBoostingRegressor(random_state=seed)
+  )
+  mean = model.fit(x, y).predict(x_test)
+  return _gaussian(mean, np.full(len(mean), _residual_std(model, x, y)))
+
+
+def mlp_ensemble(x, y, x_test, seed, is_class):
+  """Five networks from independent starts; for real targets stopped early, noise as of trees."""
+
+  def make(member):
+    kind = 'MLPClassifier' if is_class else 'MLPRegressor'
+    settings = dict(
+      early_stopping=not is_class, max_iter=1000, learning_rate_init=3e-3, n_iter_no_change=30
+    )
+    network = getattr(sklearn.neural_network, kind)(
+      hidden_layer_sizes=[_WIDTH] * _DEPTH, random_state=seed * _NUM_MEMBERS + member, **settings
+    )
+    if not is_class:
+      network = sklearn.compose.TransformedTargetRegressor(
+        network, transformer=sklearn.preprocessing.StandardScaler()
+      )
+    return sklearn.pipeline.make_pipeline(_numbers(), network)
+
+  members = [make(i).fit(x, y) for i in range(_NUM_MEMBERS)]
+  if is_class:
+    return np.mean([m.predict_proba(x_test) for m in members], axis=0)
+  means = np.array([m.predict(x_test) for m in members])
+  noise = _residual_std(make(0), x, y)
+  return _gaussian(np.mean(means, axis=0), np.sqrt(np.var(means, axis=0) + noise**2))
+
+
+def nuts(x, y, x_test, seed, is_class):
+  """NumPyro's NUTS on the posterior of `bnn`: the same network, prior and likelihood."""
+  import jax
+  import jax.numpy as jnp
+  import numpyro
+  from numpyro import distributions as dist
+
+  scaler = sklearn.pipeline.make_pipeline(_numbers(), sklearn.preprocessing.StandardScaler())
+  x, x_test = scaler.fit_transform(x), scaler.transform(x_test)
+  classes, labels = np.unique(y, return_inverse=True) if is_class else (None, None)
+  center, unit = (0.0, 1.0) if is_class else (np.mean(y), np.std(y))
+  num_outputs = len(classes) if is_class and len(classes) > 2 else 1
+
+  def network(inputs):
+    sizes = [inputs.shape[1], *[_WIDTH] * _DEPTH, num_outputs]
+    for i, (fan_in, units) in enumerate(zip(sizes[:-1], sizes[1:], strict=True)):
+      is_last = i == _DEPTH
+      kernel = numpyro.sample(f'kernel{i}', dist.Normal().expand([fan_in, units]).to_event(2))
+      bias = numpyro.sample(f'bias{i}', dist.Normal().expand([units]).to_event(1))
+      scale = (1.0 if is_last else 2**0.5) / fan_in**0.5
+      inputs = scale * inputs @ kernel + 0.1 * bias
+      inputs = inputs if is_last else jax.nn.gelu(inputs, approximate=False)
+    return inputs
+
+  def model(inputs, targets=None):
+    f = network(jnp.asarray(inputs))
+    if not is_class:
+      noise = numpyro.sample('noise', dist.LogNormal(-1.0, 1.0))
+      numpyro.deterministic('f', f)
+      return numpyro.sample('y', dist.Normal(f[:, 0], noise), obs=targets)
+    f = f * numpyro.sample('scale', dist.LogNormal(1.0, 1.0))
+    logits = f if num_outputs > 1 else jnp.concatenate([jnp.zeros_like(f), f], axis=1)
+    numpyro.deterministic('f', jax.nn.softmax(logits))
+    return numpyro.sample('y', dist.Categorical(logits=logits), obs=targets)
+
+  sampler = numpyro.infer.MCMC(
+    numpyro.infer.NUTS(model, max_tree_depth=7),
+    num_warmup=300,
+    num_samples=300,
+    num_chains=2,
+    chain_method='sequential',
+    progress_bar=False,
+  )
+  sampler.run(jax.random.PRNGKey(seed), x, labels if is_class else (y - center) / unit)
+  draws = sampler.get_samples()
+  predict = numpyro.infer.Predictive(model, draws, return_sites=['f'])
+  f = np.asarray(predict(jax.random.PRNGKey(0), x_test)['f'], np.float64)  # [s, m, k]
+  if is_class:
+    return np.mean(f, axis=0)
+  noise = np.asarray(draws['noise'])[:, np.newaxis, np.newaxis]
+  return tfr.sampling.Prediction(center + unit * f, np.zeros_like(f), (unit * noise) ** 2)
+
+
+MODELS = {
+  'bnn': bnn,
+  'gaussian_process': gaussian_process,
+  'linear': linear,
+  'boosted_trees': boosted_trees,
+  'mlp_ensemble': mlp_ensemble,
+  'nuts': nuts,
+}
+
+
+def _numbers():
+  """Standardized numbers, and one-hot categories, of a frame."""
+  return make_column_transformer(
+    (sklearn.preprocessing.StandardScaler(), make_column_selector(dtype_include='number')),
+    (
+      sklearn.preprocessing.OneHotEncoder(handle_unknown='ignore', sparse_output=False),
+      make_column_selector(dtype_exclude='number'),
+    ),
+  )
+
+
+def _fit(numbers, model, x, y):
+  with warnings.catch_warnings():
+    warnings.simplefilter('ignore', sklearn.exceptions.ConvergenceWarning)  # of kernels at bounds
+    warnings.simplefilter('ignore', FutureWarning)
+    return sklearn.pipeline.make_pipeline(numbers, model).fit(x, y)
+
+
+def _residual_std(model, x, y):
+  predicted = sklearn.model_selection.cross_val_predict(model, x, y, cv=5)
+  return np.sqrt(np.mean((predicted - y) ** 2))
+
+
+def _gaussian(mean, std):
+  means = np.asarray(mean)[np.newaxis, :, np.newaxis]
+  variances = np.square(np.asarray(std))[np.newaxis, :, np.newaxis]
+  return tfr.sampling.Prediction(means, variances, 0.0)
