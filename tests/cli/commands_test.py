@@ -255,7 +255,7 @@ def test_predictions_of_a_softmax_are_probabilities(softmax_run, tmp_path, capsy
         float(row[f'probability_{name}']), prediction.mean[i, j], rtol=1e-4
       )
     assert row['label'] == 'xyz'[np.argmax(prediction.mean[i])]
-    assert len(row) == 7
+    assert len(row) == 9 and float(row['a']) in (0.5, 7)
 
 
 def test_two_classes_may_have_one_output(tmp_path, capsys):

@@ -239,3 +239,45 @@ def test_mistakes_in_new_data_are_told(save):
     tfr.data.load_new('new.txt', preparation)
   with _refuses('New inputs must come in a .npz file'):
     tfr.data.load_new(save(IRIS), tfr.data.Preparation())
+
+
+HOUSES = """rooms,color,price
+1,red,10.5
+2,blue,20.5
+,red,30.5
+4,,40.5
+5,green,50.5
+6,red,60.5
+"""
+
+
+def test_columns_of_text_are_categories_and_missing_cells_are_imputed_by_asking(save):
+  path = save(HOUSES)
+  with _refuses("data.csv, line 4, column 'rooms': the value is missing"):
+    tfr.data.load(path)
+  data = tfr.data.load(path, 5, 1, subset='first', missing='impute')
+  assert data.preparation.input_names == ('rooms', 'color=blue', 'color=green', 'color=red')
+  x = data.preparation.restore_inputs(data.x_train)
+  np.testing.assert_allclose(x[:, 0], [1, 2, 3, 4, 5], atol=1e-5)  # 3 is the median of the others
+  np.testing.assert_allclose(x[3, 1:], [0, 0, 1], atol=1e-5)  # red is the most frequent
+  new, _ = tfr.data.load_new(save('color,rooms\n,7\n'), data.preparation)
+  restored = data.preparation.restore_inputs(data.preparation.inputs(new))
+  np.testing.assert_allclose(restored, [[7, 0, 0, 1]], atol=1e-5)
+
+
+def test_integers_of_few_values_are_classes_and_a_note_says_so(save):
+  path = save('a,b\n' + ''.join(f'{i}.5,{i % 3}\n' for i in range(9)))
+  data = tfr.data.load(path)
+  assert data.num_classes == 3
+  assert data.note == "'b': integers of 3 values, taken as classes; for regression: target b:real"
+  real = tfr.data.load(path, target='b:real')
+  assert real.num_classes is None and not real.note
+  many = tfr.data.load(save('a,b\n' + ''.join(f'{i}.5,{7 * i}\n' for i in range(9))))
+  assert many.num_classes is None and 'taken as real numbers; for classes' in many.note
+
+
+def test_classes_are_split_in_proportion(save):
+  y = np.repeat(['a', 'b', 'c'], [100, 50, 10])
+  data = tfr.data.load(save(x=np.arange(160.0), y=y))
+  np.testing.assert_array_equal(np.bincount(data.labels_train), [80, 40, 8])
+  np.testing.assert_array_equal(np.bincount(data.labels_test), [20, 10, 2])

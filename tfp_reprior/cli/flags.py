@@ -33,10 +33,11 @@ CHAINS = (
 DATA = """\
 data:
   toy, digits, diabetes      built in (the last two need scikit-learn)
-  FILE.npz                   arrays x and y, or x_train, y_train, x_test and y_test; integers or
-                             text in y are classes, floats are real targets
-  FILE.csv                   a line of names, then numbers; --target names the column of targets,
-                             by default the last; text in it are classes
+  FILE.npz                   arrays x and y, or x_train, y_train, x_test and y_test; text in y and
+                             integers of few values are classes, the rest real targets
+  FILE.csv                   a line of names, then numbers or text, which is one-hot; --target names
+                             the column of targets, by default the last; text in it and integers of
+                             few values are classes
   cifar10, mnist, ...        images that TensorFlow Datasets prepared in --data_dir"""
 
 
@@ -125,8 +126,17 @@ def add_problem(parser):
     '--target',
     str,
     None,
-    'column of targets of a .csv file; NAME:class if the numbers in it are classes',
+    'column of targets of a .csv file; NAME:class or NAME:real says what the numbers in it are',
     metavar='NAME',
+  )
+  add(
+    data,
+    '--missing',
+    str,
+    'refuse',
+    'missing inputs in a .csv file: refuse them, or impute the median or most frequent category',
+    choices=('refuse', 'impute'),
+    metavar='refuse|impute',
   )
   add(data, '--num_train', positive_integer, None, 'number of training data; by default all')
   add(data, '--num_test', positive_integer, None, 'number of test data; by default all, or a fifth')
@@ -285,7 +295,14 @@ def load_data(args):
   if args.data is None:
     args.parser.error('the following arguments are required: --data, or a --preset')
   return tfr.data.load(
-    args.data, args.num_train, args.num_test, args.seed, args.data_dir, args.target, args.subset
+    args.data,
+    args.num_train,
+    args.num_test,
+    args.seed,
+    args.data_dir,
+    args.target,
+    args.subset,
+    args.missing,
   )
 
 
@@ -315,7 +332,7 @@ def command(args, name, given):
     name: Of the other one.
     given: Dict of other flags; None leaves one out.
   """
-  names = ['data', 'data_dir', 'target', 'num_train', 'num_test', 'subset']
+  names = ['data', 'data_dir', 'target', 'num_train', 'num_test', 'subset', 'missing']
   names += [
     'model',
     *networks.FLAGS,

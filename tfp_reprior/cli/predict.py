@@ -22,8 +22,9 @@ predictions are compared with them.
 
 The output has, for each input, the mean and standard deviation of an observation and its quantiles
 at 0.05, 0.5 and 0.95; for classes also their probabilities and the label of the most probable one.
-A .csv file has a line for each input. A .npz file has arrays mean and stddev [m, k], quantiles
-[3, m, k], and class_probabilities [m, k], class_names [k] and label [m].
+A .csv file has a line for each input, with its columns if the inputs came in one. A .npz file has
+arrays mean and stddev [m, k], quantiles [3, m, k], and class_probabilities [m, k], class_names [k]
+and label [m].
 
 Runs with --likelihood=categorical or bernoulli have the last three, and probability_stddev [m, k],
 how much the probabilities vary over draws of the weights, instead of the first three.
@@ -68,7 +69,7 @@ def run(args):
   if output.suffix == '.npz':
     np.savez(output, **arrays)
   else:
-    write_table(output, arrays)
+    write_table(output, arrays, getattr(x, 'columns', {}))
   if y is not None:
     for name, value in result.evaluate(prediction, y).items():
       print(f'{name.replace("_", " ")}: {value:.4g}')
@@ -111,8 +112,8 @@ def to_arrays(prediction, preparation):
   return arrays
 
 
-def write_table(path, arrays):
-  """Writes predictions as a .csv file, a line for each input."""
+def write_table(path, arrays, inputs=None):
+  """Writes predictions as a .csv file, a line for each input, after columns of inputs."""
   outputs = arrays['class_names'] if 'label' in arrays else range(arrays['mean'].shape[-1])
   columns = {}
   if 'label' in arrays:
@@ -126,8 +127,17 @@ def write_table(path, arrays):
         columns[f'{key}{ending}'] = arrays[key][:, j]
     for level, quantile in zip(_LEVELS, arrays.get('quantiles', ()), strict=False):
       columns[f'quantile_{level}{ending}'] = quantile[:, j]
+  kept = {n if n not in columns else f'input_{n}': v for n, v in (inputs or {}).items()}
+  columns = {**kept, **columns}
   with open(path, 'w', newline='', encoding='utf-8') as file:
     writer = csv.writer(file)
     writer.writerow(columns)
     for row in zip(*columns.values(), strict=True):
-      writer.writerow([value if isinstance(value, str) else f'{value:.6g}' for value in row])
+      writer.writerow([_cell(value) for value in row])
+
+
+def _cell(value):
+  """A number with six digits, text as it is, and nothing for what is missing."""
+  if value is None or isinstance(value, str):
+    return value
+  return '' if np.isnan(value) else f'{value:.6g}'

@@ -163,6 +163,12 @@ class Preparation:
     """Standard deviations `[..., k]` of targets in the units of the raw ones."""
     return np.asarray(stddev) * self.y_std
 
+  def names(self) -> dict[str, str]:
+    """What there are names of, for a page: inputs of the network, target, classes."""
+    listed = {'inputs': self.input_names, 'classes': self.class_names}
+    found = {name: ', '.join(values) for name, values in listed.items() if values}
+    return found | ({} if self.target_name is None else {'target': self.target_name})
+
   def to_json(self) -> str:
     """Everything, as text."""
     return json.dumps(dataclasses.asdict(self), indent=1)

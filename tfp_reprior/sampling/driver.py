@@ -393,6 +393,7 @@ class Driver:
       'num_burnin_steps': self._budgets['burn-in'],
       'acceptance_bounds': list(warmup_lib.BOUNDS[self._sampler.kind]),
       **identity.facts(self._posterior),
+      **self._preparation.names(),
     }
     summary, trace = position.carry.summary, position.trace('sampling')
     if 'noise_scale' in trace:
