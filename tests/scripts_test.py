@@ -25,6 +25,10 @@ RUNS = {
     ['verdict of control', '| unknown | noise scale |'],
   ),
   'make_testdata': ('--output={json}.testdata', ['tiny_images/1.0.0', '60 train, 30 test']),
+  'benchmark_tables': (
+    '--models=linear --tables=wine,diabetes --num_splits=1 --json={json}',
+    ['wine, split 0, linear: nll', 'diabetes, split 0, linear: nll'],
+  ),
   'benchmark_density': (
     '--widths=4 --nums_data=3 --nums_chains=1,2 --num_rounds=1 --json={json}',
     ['collapsed / standard', '| 4 | 3 | 2 |'],
