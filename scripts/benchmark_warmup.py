@@ -1,16 +1,16 @@
 """What warm-up does on many problems and seeds, and how close to the best settings it comes.
 
-Two tables. By default, for each problem and sampler, runs of `sample_posterior` with several seeds:
-what chains accept after warm-up, how many stand still or have no finite numbers, and how many
-gradients warm-up took. With --grid, effective samples per gradient of the slowest quantity, for the
+Two tables. By default, for each problem, sampler and seed, a run of `sample_posterior`: what chains
+accept after warm-up, how many stand still or have no finite numbers, and how many gradients warm-up
+took. With --grid, effective samples per gradient of the slowest quantity, for the
 settings that warm-up found and for a grid around them: longer and shorter steps, transitions and
 momentum. The best point of the grid is chosen by the first half of the draws and measured by the
 second, as warm-up's own is: the best of many noisy figures would flatter it.
 
-With --json a run is saved after each seed or point, and the same command goes on.
+With --json each row is saved when it is made, and the same command goes on.
 """
 
-import json
+import itertools
 import math
 import pathlib
 import tempfile
@@ -18,11 +18,10 @@ import time
 import warnings
 
 import numpy as np
-import tensorflow_probability as tfp
 from absl import app, flags
 
 import tfp_reprior as tfr
-from tfp_reprior.benchmarks import timing
+from tfp_reprior.benchmarks import results, timing
 from tfp_reprior.sampling import observations, runner, warmup
 
 _PROBLEMS = flags.DEFINE_list(
@@ -47,7 +46,7 @@ def make_posterior(problem, seed):
   """A posterior and test inputs, by the name of a problem."""
   name, _, width = problem.partition('-')
   width = int(width or 64)
-  likelihood = None
+  likelihood = tfr.likelihoods.Gaussian(0.1)
   if name in ('wine', 'diabetes'):
     data = _load_table(name, seed)
   else:
@@ -58,7 +57,7 @@ def make_posterior(problem, seed):
   if name == 'wine':
     y, likelihood = data.labels_train, tfr.likelihoods.Categorical()
   elif name == 'diabetes':
-    likelihood = tfr.likelihoods.Gaussian(tfp.distributions.LogNormal(-1.0, 1.0))
+    likelihood = None  # unknown noise
   model = tfr.models.fcn(data.x_train.shape[1:], data.y_train.shape[1], width)
   return tfr.Posterior(model, data.x_train, y, likelihood=likelihood), data.x_test
 
@@ -82,7 +81,6 @@ def run(problem, sampler, seed):
   """The figures of one run."""
   posterior, x_test = make_posterior(problem, seed)
   begin = time.perf_counter()
-  figures = {'problem': problem, 'sampler': sampler, 'seed': seed}
   try:
     with warnings.catch_warnings():
       warnings.simplefilter('ignore', tfr.diagnostics.SamplingWarning)
@@ -98,39 +96,22 @@ def run(problem, sampler, seed):
         progress=False,
       )
   except tfr.sampling.WarmupError as e:
-    return {**figures, 'error': str(e), 'seconds': time.perf_counter() - begin}
-  log_likelihood = result.trace['log_likelihood']
+    return {'error': str(e), 'seconds': time.perf_counter() - begin}
+  acceptance = np.mean(result.trace['acceptance'], axis=0)
   return {
-    **figures,
-    'acceptance': np.mean(result.trace['acceptance'], axis=0).tolist(),
-    'num_frozen': int(np.sum(np.ptp(log_likelihood, axis=0) == 0)),
-    'is_finite': bool(all(np.all(np.isfinite(v)) for v in result.trace.values())),
-    'step_size': result.settings['step_size'],
-    'num_integrator_steps': result.settings['num_integrator_steps'],
-    'num_warmup_steps': result.settings['num_warmup_steps'],
+    'lowest acceptance': float(np.min(acceptance)),
+    'mean acceptance': float(np.mean(acceptance)),
+    'highest acceptance': float(np.max(acceptance)),
+    'chains below 0.4': int(np.sum(acceptance < 0.4)),
+    'chains above 0.99': int(np.sum(acceptance > 0.99)),
+    'frozen chains': int(np.sum(np.ptp(result.trace['log_likelihood'], axis=0) == 0)),
+    'is finite': bool(all(np.all(np.isfinite(v)) for v in result.trace.values())),
+    'error': 'none',
+    'step size': float(result.settings['step_size']),
+    'steps': result.settings['num_integrator_steps'],
+    'gradients of warm-up': float(result.settings['num_warmup_steps']),
     'verdict': result.verdict.level,
     'seconds': time.perf_counter() - begin,
-  }
-
-
-def summary(problem, sampler, runs):
-  """The row of one problem and sampler."""
-  good = [r for r in runs if 'error' not in r]
-  acceptance = np.array([a for r in good for a in r['acceptance']] or [np.nan])
-  return {
-    'problem': problem,
-    'sampler': sampler,
-    'runs': len(runs),
-    'lowest acceptance of a chain': float(np.min(acceptance)),
-    'mean': float(np.mean(acceptance)),
-    'highest': float(np.max(acceptance)),
-    'below 0.4': int(np.sum(acceptance < 0.4)),
-    'above 0.99': int(np.sum(acceptance > 0.99)),
-    'frozen': sum(r['num_frozen'] for r in good),
-    'not finite': sum(not r['is_finite'] for r in good),
-    'errors': len(runs) - len(good),
-    'most gradients of warm-up': max((r['num_warmup_steps'] for r in good), default=0),
-    'seconds a run': float(np.median([r['seconds'] for r in runs])),
   }
 
 
@@ -204,9 +185,6 @@ def compare(problem, sampler_name, seed):
     )
 
   return {
-    'problem': problem,
-    'sampler': sampler_name,
-    'seed': seed,
     'warm-up: step size, damping, steps, acceptance': describe(points[0]),
     'ESS / 1k gradients': float(second[0]),
     'best of the grid': describe(points[best]),
@@ -220,22 +198,16 @@ def main(argv):
   if len(argv) > 1:
     raise app.UsageError(f'Unknown arguments: {argv[1:]}')
   tfr.compilation.keep_freed_memory()
-  path = None if _JSON.value is None else pathlib.Path(_JSON.value)
-  done = json.loads(path.read_text()) if path is not None and path.exists() else []
   num_seeds = _NUM_SEEDS.value or (1 if _GRID.value else 20)
-  run_one = compare if _GRID.value else run
-  rows = []
-  for problem in _PROBLEMS.value:
-    for sampler in _SAMPLERS.value:
-      own = [r for r in done if (r['problem'], r['sampler']) == (problem, sampler)]
-      for seed in range(len(own), num_seeds):
-        own.append(run_one(problem, sampler, seed))
-        done.append(own[-1])
-        if path is not None:
-          path.write_text(json.dumps(done, indent=1))
-      rows += own if _GRID.value else [summary(problem, sampler, own)]
-      print(rows[-1], flush=True)
-  print()
+  settings = ('num_train', 'num_warmup_steps', 'num_gradients' if _GRID.value else 'num_results')
+  settings = {name: flags.FLAGS[name].value for name in settings}
+  keys = ('problem', 'sampler', 'seed')
+  cases = (
+    {**dict(zip(keys, case, strict=True)), 'settings': settings}
+    for case in itertools.product(_PROBLEMS.value, _SAMPLERS.value, range(num_seeds))
+  )
+  measure_fn = compare if _GRID.value else run
+  rows = results.measured(cases, lambda case: measure_fn(*map(case.get, keys)), _JSON.value)
   timing.report(rows)
 
 

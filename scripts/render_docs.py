@@ -16,6 +16,7 @@ It has a line for each group of rows with the same values of the keys after `by`
 the file. A column has the heading before `=`, if there is one, and shows the key after it: the mean
 of numbers and, if there are several rows, their range; of whole numbers and texts all that occur.
 `where` takes rows with these values; a key of a dict inside of the row is `settings.num_chains`.
+`number of rows` is a key of every group.
 Numbers have three digits.
 
 With --check nothing is written, and the program fails if a page is not what it would write.
@@ -84,6 +85,7 @@ def _table(rows, lines):
   cells = [[*keys, *(heading for heading, _ in columns)]]
   cells.append(['---'] * len(cells[0]))
   for values, group in groups.items():
+    group = [{**row, 'number of rows': len(group)} for row in group]
     shown = [_cell([_get(row, key) for row in group]) for _, key in columns]
     cells.append([*(_cell([value]) for value in values), *shown])
   return ''.join('| ' + ' | '.join(line) + ' |\n' for line in cells)

@@ -69,7 +69,7 @@ RUNS = {
   'benchmark_warmup': (
     '--problems=wine-4 --samplers=auto --num_seeds=1 --num_results=8 --num_warmup_steps=100 '
     '--json={json}',
-    ['lowest acceptance of a chain', '| wine-4 | auto | 1 |'],
+    ['lowest acceptance', '| wine-4 | auto | 0 |'],
   ),
   'benchmark_samplers': (
     '--widths=4 --nums_data=5 --num_test=3 --num_gradients=100 --num_warmup_steps=100 '
