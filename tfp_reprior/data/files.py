@@ -181,7 +181,7 @@ def read_csv(path, target=None, missing='refuse'):
   """The `RawData` of a .csv file; see `tfp_reprior.data.load` for `target` and `missing`."""
   table = _read_table(path)
   if len(table.names) < 2:
-    raise ValueError(
+    raise errors.InputError(
       f'{path} must have two columns or more, with commas between them. Received: {table.names}'
     )
   target, is_class = _find_target(table, target)
@@ -216,14 +216,14 @@ def _note(name, y, for_reals, for_classes):
 def read_new_csv(path, preparation):
   """Inputs, and targets or `None`, of a .csv file with data to predict for."""
   if preparation.feature_names is None:
-    raise ValueError(
+    raise errors.InputError(
       'New inputs must come in a .npz file, as the training inputs have no names of columns. '
       f'Received: {path}'
     )
   table = _read_table(path)
   missing = [name for name in preparation.feature_names if name not in table.names]
   if missing:
-    raise ValueError(
+    raise errors.InputError(
       f'{path} must have all columns of the training inputs; it has no {missing}. Received: '
       f'{table.names}'
     )
