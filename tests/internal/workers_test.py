@@ -15,8 +15,7 @@ import sampling_runs
 import script_modules
 
 import tfp_reprior as tfr
-from tfp_reprior.internal import workers
-from tfp_reprior.sampling import checkpoints
+from tfp_reprior.internal import files, workers
 
 _PROGRAM = pathlib.Path(__file__).with_name('worker.py')
 
@@ -125,7 +124,8 @@ def test_the_other_worker_ends_in_time_and_the_pair_goes_on(tmp_path):
   assert re.match(r'Another worker of this run has ended, .* TensorFlow received: .+', chief_out)
   with warnings.catch_warnings():
     warnings.simplefilter('error')  # as of a damaged one
-    saved = checkpoints.CheckpointStore(tmp_path / 'run' / 'checkpoints').load_newest()
+    [*_, newest] = sorted((tmp_path / 'run' / 'checkpoints').glob('*.npz'))
+    saved = files.load_arrays(newest)
   num_done = json.loads(str(saved['counts']))['num_done']
   assert num_done['warm-up'] == 2 and 0 < num_done['sampling'] < 12
   ends = _run_pair('run_to_the_end', tmp_path)

@@ -9,8 +9,9 @@ import warnings
 import numpy as np
 import pytest
 
+import tfp_reprior as tfr
 from tfp_reprior.internal import files
-from tfp_reprior.sampling import checkpoints, draws
+from tfp_reprior.sampling import checkpoints, draws, traces
 
 
 def _arrays(value=1.0):
@@ -26,6 +27,12 @@ def _assert_equal(actual, expected):
   for name, values in expected.items():
     assert actual[name].dtype == values.dtype
     np.testing.assert_array_equal(actual[name], values)
+
+
+def _load_newest(store):
+  loaded = []
+  assert store.restore_newest(loaded.append) == bool(loaded)
+  return loaded[0] if loaded else None
 
 
 def test_arrays_come_back_as_they_were(tmp_path):
@@ -49,17 +56,11 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
 
 def test_the_newest_checkpoints_are_kept(tmp_path):
   store = checkpoints.CheckpointStore(tmp_path / 'made' / 'here')
-  assert store.load_newest() is None
+  assert _load_newest(store) is None
   for number in (1, 2, 5, 9, 30):
     store.save(number, _arrays(number))
   assert store.numbers() == [5, 9, 30]
-  _assert_equal(store.load_newest(), _arrays(30))
-
-
-def test_files_of_killed_processes_are_removed(tmp_path):
-  (tmp_path / 'checkpoint-0000000007.npz.tmp').write_bytes(b'half')
-  store = checkpoints.CheckpointStore(tmp_path)
-  assert store.numbers() == [] and os.listdir(tmp_path) == []
+  _assert_equal(_load_newest(store), _arrays(30))
 
 
 def _newest(folder):
@@ -73,7 +74,7 @@ def test_a_damaged_checkpoint_is_passed_over_with_a_warning(tmp_path):
   raw = _newest(tmp_path).read_bytes()
   _newest(tmp_path).write_bytes(raw[: len(raw) // 2])
   with pytest.warns(UserWarning, match=r'checkpoint-0000000002.npz is damaged \(.*going on from'):
-    _assert_equal(store.load_newest(), _arrays(1))
+    _assert_equal(_load_newest(store), _arrays(1))
 
 
 def test_any_flipped_bit_is_noticed_or_does_no_harm(tmp_path):
@@ -91,13 +92,70 @@ def test_any_flipped_bit_is_noticed_or_does_no_harm(tmp_path):
     path.write_bytes(damaged)
     with warnings.catch_warnings(record=True) as caught:
       warnings.simplefilter('always')
-      arrays = store.load_newest()
+      arrays = _load_newest(store)
     if arrays is None:
       num_noticed += 1
       assert ['is damaged' in str(w.message) for w in caught] == [True]
     else:
       _assert_equal(arrays, _arrays())
   assert num_noticed > len(positions) / 3
+
+
+def test_checkpoints_of_another_run_and_those_that_are_refused_are_passed_over(tmp_path):
+  checkpoints.CheckpointStore(tmp_path, run='a').save(1, _arrays())
+  checkpoints.CheckpointStore(tmp_path, run='b').save(2, _arrays())
+  with pytest.warns(UserWarning, match="0002.npz is of another run .'b', and not 'a'.; going on"):
+    _assert_equal(_load_newest(checkpoints.CheckpointStore(tmp_path, run='a')), _arrays())
+
+  def refuse(_):
+    raise tfr.errors.InputError('a draw is missing')
+
+  with pytest.warns(UserWarning) as caught:
+    assert not checkpoints.CheckpointStore(tmp_path, run='b').restore_newest(refuse)
+  assert 'a draw is missing; going on from' in str(caught[0].message)
+
+
+@pytest.mark.parametrize('is_on_disk', [True, False])
+def test_traces_go_back_to_a_mark_and_on(tmp_path, is_on_disk):
+  def piece(first, num):
+    draws = np.arange(first, first + num)
+    return {'f': np.stack([draws, draws + 0.5], -1), 'n': draws.astype(np.int32)}
+
+  trace = traces.Trace(tmp_path / 'trace.bin' if is_on_disk else None)
+  assert trace.arrays() == {}
+  trace.append(piece(0, 3))
+  if is_on_disk:
+    mark = trace.mark()
+    trace.append(piece(100, 4))
+    trace.write()
+    trace = traces.Trace(tmp_path / 'trace.bin')
+    trace.restore(mark)
+  trace.append(piece(3, 2))
+  trace.append(piece(5, 1))
+  _assert_equal(trace.arrays(), piece(0, 6))
+  if is_on_disk:
+    raw = (tmp_path / 'trace.bin').read_bytes()
+    assert len(raw) == 6 * (2 * 8 + 4)
+    reader = traces.Trace(tmp_path / 'trace.bin', is_writer=False)
+    reader.restore(trace.mark())
+    reader.append(piece(6, 1))  # stays in memory
+    _assert_equal(reader.arrays(), piece(0, 7))
+    for damaged in (raw[:-1], raw[:50] + b'x' + raw[51:], b''):
+      (tmp_path / 'trace.bin').write_bytes(damaged)
+      with pytest.raises(tfr.errors.InputError, match='trace.bin is damaged'):
+        traces.Trace(tmp_path / 'trace.bin').restore(trace.mark())
+
+
+def test_traces_that_cannot_be_written_wait_in_memory(tmp_path):
+  trace = traces.Trace(tmp_path / 'none' / 'trace.bin')
+  trace.append({'n': np.arange(3)})
+  with pytest.raises(OSError):
+    trace.write()
+  _assert_equal(trace.arrays(), {'n': np.arange(3)})
+  (tmp_path / 'none').mkdir()
+  trace.append({'n': np.arange(3, 5)})
+  _assert_equal(trace.arrays(), {'n': np.arange(5)})
+  assert (tmp_path / 'none' / 'trace.bin').stat().st_size == 5 * 8
 
 
 def test_a_run_that_went_back_keeps_its_new_checkpoints(tmp_path):
@@ -107,9 +165,9 @@ def test_a_run_that_went_back_keeps_its_new_checkpoints(tmp_path):
   for path in tmp_path.iterdir():
     path.write_bytes(b'nonsense')
   with pytest.warns(UserWarning, match='is damaged'):
-    assert store.load_newest() is None
+    assert _load_newest(store) is None
   store.save(5, _arrays(5))
-  _assert_equal(store.load_newest(), _arrays(5))
+  _assert_equal(_load_newest(store), _arrays(5))
   assert store.numbers() == [5]
 
 
@@ -144,13 +202,13 @@ def test_draws_are_kept_in_order_and_dropped_from_a_number_on(tmp_path, is_on_di
 
 
 def test_a_copy_of_draws_replaces_what_was_there(tmp_path):
-  old, new = draws.Draws(tmp_path / 'a'), draws.Draws()
+  old, new = draws.Draws(tmp_path / 'a', run='r'), draws.Draws(run='r')
   for number in (1, 2, 3):
     old.add(number, [np.zeros(1)])
   new.add(2, [np.ones(1)])
   new.copy_to(tmp_path / 'a')
-  copied = draws.Draws(tmp_path / 'a')
+  copied = draws.Draws(tmp_path / 'a', run='r')
   assert copied.numbers == [2]
   np.testing.assert_array_equal(copied[0][0], [1.0])
   copied.copy_to(tmp_path / '..' / tmp_path.name / 'a')  # to itself: nothing to do
-  assert draws.Draws(tmp_path / 'a').numbers == [2]
+  assert draws.Draws(tmp_path / 'a', run='r').numbers == [2]

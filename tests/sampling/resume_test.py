@@ -274,7 +274,7 @@ def _flip(raw):
 @pytest.mark.parametrize('damage', [_truncate, _flip, lambda raw: b''])
 def test_a_damaged_checkpoint_falls_back_to_the_one_before(damage, tmp_path, reference):
   _run_until(LATER + 1, tmp_path)
-  paths = sorted((tmp_path / 'checkpoints').iterdir())
+  paths = sorted((tmp_path / 'checkpoints').glob('*.npz'))
   assert len(paths) == 3
   paths[-1].write_bytes(damage(paths[-1].read_bytes()))
   with _warnings(f'{paths[-1].name} is damaged'):
@@ -282,9 +282,47 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(damage, tmp_path, ref
   sampling_runs.assert_same(resumed, reference)
 
 
+@pytest.mark.parametrize('name', ['draws/draw-0000000002.npz', 'checkpoints/trace-sampling.bin'])
+@pytest.mark.parametrize('damage', [_truncate, None])
+def test_damaged_and_missing_draws_and_traces_are_made_again(name, damage, tmp_path, reference):
+  sampling_runs.sample(run_dir=tmp_path)
+  expected = (tmp_path / name).read_bytes()
+  if damage is None:
+    (tmp_path / name).unlink()
+  else:
+    (tmp_path / name).write_bytes(damage(expected))
+  (tmp_path / 'draws' / 'draw-0000000005.npz.tmp').write_text('of a process that was killed')
+  if name.startswith('draws'):
+    with pytest.raises(tfr.errors.InputError, match='draw-0000000002.npz is (damaged|missing)'):
+      tfr.load_result(tmp_path).predict(sampling_runs.X)
+  with _warnings('is damaged|is missing|cannot be read'):
+    resumed = sampling_runs.sample(run_dir=tmp_path)
+  sampling_runs.assert_same(resumed, reference)
+  assert (tmp_path / name).read_bytes() == expected
+  assert not list(tmp_path.rglob('*.tmp'))
+  sampling_runs.assert_same(tfr.load_result(tmp_path), reference)
+
+
+def test_draws_of_another_run_and_other_results_are_refused(finished, tmp_path):
+  for other, changes in (('same', {}), ('other', dict(seed=5))):
+    sampling_runs.sample(run_dir=tmp_path / other, **changes)
+  shutil.copytree(finished, tmp_path / 'run')
+  draw = pathlib.Path('draws') / 'draw-0000000002.npz'
+  shutil.copy(tmp_path / 'same' / draw, tmp_path / 'run' / draw)  # the same numbers: no harm
+  tfr.load_result(tmp_path / 'run').predict(sampling_runs.X)
+  shutil.copy(tmp_path / 'other' / draw, tmp_path / 'run' / draw)
+  with pytest.raises(tfr.errors.InputError, match='draw-0000000002.npz is of another run'):
+    tfr.load_result(tmp_path / 'run').predict(sampling_runs.X)
+  for name, message in (('result.npz', 'of another run'), ('model.keras', 'not the model of this')):
+    shutil.copytree(finished, tmp_path / 'run', dirs_exist_ok=True)
+    shutil.copy(tmp_path / 'other' / name, tmp_path / 'run' / name)
+    with pytest.raises(tfr.errors.InputError, match=f'{name} is .*{message}'):
+      tfr.load_result(tmp_path / 'run')
+
+
 def test_if_all_checkpoints_are_damaged_the_run_begins_anew(tmp_path, reference):
   _run_until(LATER + 1, tmp_path)
-  for path in (tmp_path / 'checkpoints').iterdir():
+  for path in (tmp_path / 'checkpoints').glob('*.npz'):
     path.write_bytes(_truncate(path.read_bytes()))
   with _warnings('is damaged') as caught:
     _run_until(LATER, tmp_path)  # and it is saved anew, for the next time
@@ -302,7 +340,8 @@ def test_folders_without_access_or_room_are_refused_before_sampling(tmp_path, mo
         sampling_runs.sample(run_dir=path)
     monkeypatch.setattr(shutil, 'disk_usage', lambda _: types.SimpleNamespace(free=1000))
     with pytest.raises(ValueError, match='`run_dir` must have room for checkpoints'):
-      sampling_runs.sample(run_dir=tmp_path / 'new')
+      sampling_runs.sample(run_dir=tmp_path / 'new' / 'run')
+    assert not (tmp_path / 'new').exists()
 
 
 @contextlib.contextmanager
@@ -336,15 +375,15 @@ def test_draws_that_cannot_be_written_are_left_out(tmp_path, reference):
   assert completed.draws.numbers == [2, 8]
 
 
-def test_a_result_that_cannot_be_written_is_returned_all_the_same(tmp_path, reference):
+def test_a_result_that_cannot_be_written_is_an_error_that_has_it(tmp_path, reference):
   def fail(*_):
     raise OSError(28, 'No space left on device')
 
   with pytest.MonkeyPatch.context() as patch:
     patch.setattr(result.Result, 'save', fail)
-    with _warnings('Could not write to'):
-      completed = sampling_runs.sample(run_dir=tmp_path)
-  sampling_runs.assert_same(completed, reference)
+    with pytest.raises(tfr.errors.RunError, match='could not be saved .No space left') as error:
+      sampling_runs.sample(run_dir=tmp_path)
+  sampling_runs.assert_same(error.value.result, reference)
   sampling_runs.assert_same(sampling_runs.sample(run_dir=tmp_path), reference)
 
 

@@ -1,15 +1,24 @@
 """Files that are written whole or not at all, and folders that one process has to itself."""
 
 import contextlib
+import hashlib
+import json
 import os
 import pathlib
 
 import numpy as np
 
+from tfp_reprior import errors
+
 try:
   import fcntl
 except ImportError:  # not on Windows
   fcntl = None
+
+TEMPORARY = '.tmp'  # what names of unfinished files end in
+_DIGEST, _RUN = 'digest', 'run'
+_HASHED_AT_ONCE = 2**22  # bytes
+_UNREADABLE = (FileNotFoundError, PermissionError, IsADirectoryError)
 
 
 def write_atomically(path, write_fn):
@@ -20,15 +29,30 @@ def write_atomically(path, write_fn):
     write_fn: Function of an open binary file.
   """
   path = pathlib.Path(path)
-  temporary = path.with_name(path.name + '.tmp')
+  temporary = path.with_name(path.name + TEMPORARY)
   try:
     with open(temporary, 'wb') as file:
       write_fn(file)
       file.flush()
       os.fsync(file.fileno())
     os.replace(temporary, path)
+    _sync_folder(path.parent)
+  except OSError as e:
+    if e.errno is not None and e.filename is None:
+      e.filename = str(path)  # that of a full disk has none
+    raise
   finally:
     temporary.unlink(missing_ok=True)
+
+
+def _sync_folder(folder):
+  """Makes the operating system remember what the folder holds, where it can."""
+  with contextlib.suppress(OSError):  # Windows has none of this
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+      os.fsync(descriptor)
+    finally:
+      os.close(descriptor)
 
 
 @contextlib.contextmanager
@@ -60,13 +84,99 @@ def held(folder):
     os.close(descriptor)
 
 
-def save_arrays(path, arrays):
-  """Writes a dict of arrays as `.npz`, atomically."""
-  write_atomically(path, lambda file: np.savez(file, **arrays))
+def save_arrays(path, arrays, run=''):
+  """Writes a dict of arrays as `.npz`, atomically, with its digest and the run that it is of.
+
+  Returns:
+    The digest.
+  """
+  seal = digest(arrays, run)
+  sealed = {**arrays, _RUN: np.array(run), _DIGEST: np.array(seal)}
+  write_atomically(path, lambda file: np.savez(file, **sealed))
+  return seal
 
 
-def load_arrays(path):
-  """Reads what `save_arrays` wrote."""
-  # Opened here, because NumPy leaves a damaged file open.
-  with open(path, 'rb') as file, np.load(file, allow_pickle=False) as arrays:
-    return {name: arrays[name] for name in arrays.files}
+def load_arrays(path, run=None):
+  """Reads what `save_arrays` wrote.
+
+  Args:
+    path: The file.
+    run: The run that it must be of; `None` for any.
+
+  Raises:
+    errors.InputError: If it is not there, damaged, or of another run.
+  """
+  try:
+    # Opened here, because NumPy leaves a damaged file open.
+    with open(path, 'rb') as file, np.load(file, allow_pickle=False) as loaded:
+      arrays = {name: loaded[name] for name in loaded.files}
+    saved, seal = str(arrays.pop(_RUN)), str(arrays.pop(_DIGEST))
+  except _UNREADABLE as e:
+    raise errors.InputError(f'{path} cannot be read ({e.strerror})') from e
+  except Exception as e:  # what is damaged can fail in any way
+    raise errors.InputError(f'{path} is damaged ({e})') from e
+  # The checksums of the file format leave out its table of contents.
+  _check(path, seal, digest(arrays, saved), saved, run)
+  return arrays
+
+
+def save_json(path, fields, run=''):
+  """Writes a dict as JSON, atomically, with its digest and the run that it is of."""
+  sealed = {**fields, _RUN: run}
+  sealed[_DIGEST] = _text_digest(sealed)
+  text = json.dumps(sealed, indent=1)
+  write_atomically(path, lambda file: file.write(text.encode()))
+
+
+def load_json(path, run=None):
+  """Reads what `save_json` wrote; returns the dict, and the run that it is of.
+
+  Raises:
+    errors.InputError: As `load_arrays`.
+  """
+  try:
+    sealed = json.loads(pathlib.Path(path).read_bytes())
+    seal = sealed.pop(_DIGEST)
+  except _UNREADABLE as e:
+    raise errors.InputError(f'{path} cannot be read ({e.strerror})') from e
+  except Exception as e:  # what is damaged can fail in any way
+    raise errors.InputError(f'{path} is damaged ({e})') from e
+  _check(path, seal, _text_digest(sealed), sealed.get(_RUN), run)
+  saved = sealed.pop(_RUN)
+  return sealed, saved
+
+
+def _check(path, seal, found, saved, run):
+  if seal != found:
+    raise errors.InputError(f'{path} is damaged (its checksum is wrong)')
+  if run is not None and saved != run:
+    raise errors.InputError(f'{path} is of another run ({saved!r}, and not {run!r})')
+
+
+def digest(arrays, run=''):
+  """A checksum of a dict of arrays."""
+  hashed = hashlib.blake2b(run.encode(), digest_size=16)
+  for name, array in sorted(arrays.items()):
+    array = np.asarray(array)
+    hashed.update(f'{name} {array.shape} {array.dtype} '.encode())
+    rows = np.atleast_1d(array)
+    at_once = max(1, _HASHED_AT_ONCE // max(1, rows[:1].nbytes))
+    for first in range(0, len(rows), at_once):
+      hashed.update(rows[first : first + at_once].tobytes())
+  return hashed.hexdigest()
+
+
+def file_digest(path):
+  """A checksum of a file, or `None` if there is none."""
+  if not pathlib.Path(path).exists():
+    return None
+  hashed = hashlib.blake2b(digest_size=16)
+  with open(path, 'rb') as file:
+    while piece := file.read(_HASHED_AT_ONCE):
+      hashed.update(piece)
+  return hashed.hexdigest()
+
+
+def _text_digest(fields):
+  text = json.dumps(fields, sort_keys=True)
+  return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()

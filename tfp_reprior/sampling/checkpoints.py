@@ -1,19 +1,15 @@
 """Checkpoints on disk: whole or not at all, several kept, checked when read."""
 
-import hashlib
 import pathlib
 import re
 import shutil
 import tempfile
 import warnings
 
-import numpy as np
-
 from tfp_reprior import errors
 from tfp_reprior.internal import files
 
 _NUM_KEPT = 3
-_DIGEST = 'digest'
 
 
 class CheckpointStore:
@@ -22,62 +18,57 @@ class CheckpointStore:
   Args:
     folder: Where they are; made if it is not there.
     is_writer: Whether this process writes there, or only reads.
+    run: The run that they are of.
   """
 
-  def __init__(self, folder, is_writer=True):
-    self._folder = pathlib.Path(folder)
-    if not is_writer:
-      return
-    self._folder.mkdir(parents=True, exist_ok=True)
-    for path in self._folder.glob('*.tmp'):  # of a process that was killed while it wrote
-      path.unlink(missing_ok=True)
+  def __init__(self, folder, is_writer=True, run=''):
+    self.folder = pathlib.Path(folder)
+    self.is_writer = is_writer
+    self._run = run
+    if is_writer:
+      self.folder.mkdir(parents=True, exist_ok=True)
 
   def numbers(self):
     """The numbers of the checkpoints in the folder, in ascending order."""
-    matches = (re.fullmatch(r'checkpoint-(\d+)\.npz', p.name) for p in self._folder.glob('*'))
+    matches = (re.fullmatch(r'checkpoint-(\d+)\.npz', p.name) for p in self.folder.glob('*'))
     return sorted(int(m.group(1)) for m in matches if m)
 
   def save(self, number, arrays):
     """Saves a checkpoint, and deletes the oldest ones and any that were passed over as damaged."""
-    files.save_arrays(self._path(number), {**arrays, _DIGEST: np.array(_digest(arrays))})
+    files.save_arrays(self._path(number), arrays, self._run)
     before = [m for m in self.numbers() if m <= number]
     for other in set(self.numbers()) - set(before[-_NUM_KEPT:]):
       self._path(other).unlink(missing_ok=True)
 
-  def load_newest(self):
-    """The arrays of the newest checkpoint that can be read, or None if there is none.
+  def restore_newest(self, restore_fn):
+    """Calls `restore_fn` with the arrays of the newest checkpoint that it can go on from.
 
-    A damaged one is passed over with a warning.
+    One that is damaged, of another run, or that `restore_fn` refuses by an `errors.InputError`, is
+    passed over with a warning.
+
+    Returns:
+      Whether there was one.
     """
     for number in reversed(self.numbers()):
-      path = self._path(number)
       try:
-        arrays = files.load_arrays(path)
-        # The checksums of the file format leave out its table of contents.
-        if str(arrays.pop(_DIGEST)) != _digest(arrays):
-          raise errors.InputError('its checksum is wrong')
-        return arrays
-      except Exception as e:  # what is damaged can fail in any way
-        warnings.warn(
-          f'The checkpoint {path} is damaged ({e}); going on from the one before.', stacklevel=2
-        )
-    return None
+        restore_fn(files.load_arrays(self._path(number), self._run))
+        return True
+      except errors.InputError as e:
+        warnings.warn(f'{e}; going on from the checkpoint before, or from the start.', stacklevel=2)
+    return False
 
   def _path(self, number):
-    return self._folder / f'checkpoint-{number:010d}.npz'
-
-
-def _digest(arrays):
-  digest = hashlib.blake2b(digest_size=16)
-  for name, array in sorted(arrays.items()):
-    digest.update(f'{name} {array.shape} {array.dtype} '.encode() + array.tobytes())
-  return digest.hexdigest()
+    return self.folder / f'checkpoint-{number:010d}.npz'
 
 
 def check_room(folder, num_bytes):
-  """Makes a folder and refuses it if it cannot be written to, or has not `num_bytes` left."""
+  """Makes a folder and refuses it if it cannot be written to, or has not `num_bytes` left.
+
+  What was made for a folder that is refused goes again.
+  """
   folder = pathlib.Path(folder)
   try:
+    made = [p for p in (folder, *folder.parents) if not p.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryFile(dir=folder):
       pass
@@ -88,8 +79,10 @@ def check_room(folder, num_bytes):
     ) from e
   free = shutil.disk_usage(folder).free
   if free < num_bytes:
+    for path in made:
+      path.rmdir()
     raise errors.InputError(
-      '`run_dir` must have room for checkpoints and kept draws, about '
+      '`run_dir` must have room for checkpoints, traces and kept draws, about '
       f'{num_bytes / 2**20:.0f} MiB. Received: run_dir={str(folder)!r} with '
       f'{free / 2**20:.0f} MiB left'
     )

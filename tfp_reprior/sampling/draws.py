@@ -2,7 +2,9 @@
 
 import pathlib
 import re
+import uuid
 
+from tfp_reprior import errors
 from tfp_reprior.internal import files
 
 
@@ -12,11 +14,16 @@ class Draws:
   Args:
     folder: Where to keep them, one file each, read when asked for; by default they stay in memory.
     is_writer: Whether this process writes there, or only reads what another one writes.
+    run: The run that they are of; by default one without a name, which is like no other.
+
+  Attributes:
+    run: As above.
   """
 
-  def __init__(self, folder=None, is_writer=True):
+  def __init__(self, folder=None, is_writer=True, run=None):
     self._folder = None if folder is None else pathlib.Path(folder)
     self._is_writer = is_writer
+    self.run = uuid.uuid4().hex if run is None else run
     self._parts = {}
     if self._folder is not None:
       if is_writer:
@@ -34,7 +41,7 @@ class Draws:
     arrays = {f'part_{i:04d}': p for i, p in enumerate(parts)}
     if self._folder is not None:
       if self._is_writer:
-        files.save_arrays(self._path(number), arrays)
+        files.save_arrays(self._path(number), arrays, self.run)
       arrays = None
     self._parts[number] = arrays
 
@@ -45,11 +52,27 @@ class Draws:
       if self._folder is not None and self._is_writer:
         self._path(later).unlink(missing_ok=True)
 
+  def check_present(self, numbers):
+    """Refuses if other numbers than these are there."""
+    for number in sorted({*numbers} ^ {*self._parts}):
+      is_extra = number in self._parts
+      problem = 'is not of this result' if is_extra else 'is missing'
+      raise errors.InputError(
+        f'{self._path(number)} {problem}: if this is a `run_dir`, run the same again'
+      )
+
+  def check(self, numbers):
+    """Refuses if one of these numbers is missing, damaged, or of another run."""
+    for number in numbers:
+      if number not in self._parts:
+        raise errors.InputError(f'{self._path(number)} is missing')
+      self[self.numbers.index(number)]
+
   def copy_to(self, folder):
     """Makes a folder hold these draws and no others."""
     folder = pathlib.Path(folder)
     if self._folder is None or self._folder.resolve() != folder.resolve():
-      copy = Draws(folder)
+      copy = Draws(folder, run=self.run)
       copy.drop_from(0)
       for i, number in enumerate(self.numbers):
         copy.add(number, self[i])
@@ -61,7 +84,7 @@ class Draws:
     number = self.numbers[i]
     arrays = self._parts[number]
     if arrays is None:
-      arrays = files.load_arrays(self._path(number))
+      arrays = files.load_arrays(self._path(number), self.run)
     return [arrays[name] for name in sorted(arrays)]
 
   def __repr__(self):

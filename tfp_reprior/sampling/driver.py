@@ -103,6 +103,7 @@ class Driver:
             f'{name}={getattr(settings, name)}'
           )
     room.check_memory(self._sampler.posterior.split, settings)
+    self._run_id = None  # which a folder has
     names = ('warm-up', 'start', 'sampling', 'projections')
     self._seeds = dict(zip(names, random.split_seed(settings.seed, n=len(names)), strict=True))
     self._keep_every = room.choose_keep_every(
@@ -135,10 +136,11 @@ class Driver:
     if self._folder is None or not self._workers.is_chief:
       yield
       return
-    # Three checkpoints of state, momentum, gradient, mean and variance, and the kept draws.
+    # Three checkpoints of state, momentum, gradient, mean and variance, the kept draws, and traces:
+    # those to go on with, and those of the result.
     num_kept = self._settings.num_results // self._keep_every
-    num_bytes = room.state_bytes(self._sampler.posterior.split, self._settings)
-    checkpoints.check_room(self._folder, (3 * 5 + num_kept) * num_bytes)
+    num_bytes = (3 * 5 + num_kept) * room.state_bytes(self._sampler.posterior.split, self._settings)
+    checkpoints.check_room(self._folder, num_bytes + 2 * room.trace_bytes(self._settings))
     with contextlib.ExitStack() as stack:
       try:
         stack.enter_context(files.held(self._folder))
@@ -160,7 +162,7 @@ class Driver:
     self._open_folder(resume)
     if self._settings.regularizer == 'tuned':
       position, warmup, chosen = self._choose_regularizer(resume)
-      self._phases.restore(position)
+      self._phases.restore(position, self._check_draws)
       return position, warmup, chosen
     settings, sampler = self._settings, self._sampler
     thinning = 1 if sampler.is_calibrated and sampler.has_damping else _SHORT_THINNING
@@ -182,8 +184,9 @@ class Driver:
       sampler.start_fn(settings.num_chains, self._seeds['start']),
       self._posterior.split.dtype,
       sampler.anchor,
+      self._phases.store,
     )
-    self._phases.restore(position)
+    self._phases.restore(position, self._check_draws)
     num_done = int(np.sum(position.trace('warm-up').get('steps', 0)))
     bar = self._phases.progress_bar('warm-up', sum(self._budgets.values()), num_done)
     end = 0  # of the last block
@@ -291,8 +294,7 @@ class Driver:
       lambda state: phase_runner.start(state, observer.empty(settings.num_chains)),
       is_new=position.phase != 'sampling',
     )
-    folder = None if self._folder is None else self._folder / 'draws'
-    draws = draws_lib.Draws(folder, self._workers.is_chief)
+    draws = self._open_draws()
     draws.drop_from(position.num_done['sampling'])
     num_done = position.num_done['sampling'] * steps_per_draw
     bar = self._phases.progress_bar('sampling', settings.num_results * steps_per_draw, num_done)
@@ -319,7 +321,15 @@ class Driver:
       raise KeyboardInterrupt('Sampling was interrupted before the first draw.')
     result = self._result(position, draws, warmup, chosen, steps_per_draw)
     if self._folder is not None and self._workers.is_chief:
-      self._phases.without_loss(lambda: result.save(self._folder))
+      try:
+        result.save(self._folder)
+      except OSError as e:
+        raise errors.RunError(
+          f'The result could not be saved ({e.strerror or e}). Checkpoints have what was sampled: '
+          'make room, and run the same again. In Python, it is the attribute `result` of this '
+          f'error. Received: run_dir={str(self._folder)!r}',
+          result,
+        ) from e
     self._workers.wait()  # for the files
     return result
 
@@ -327,6 +337,15 @@ class Driver:
     """The anchor of the sampler as arrays, or None."""
     anchor = self._sampler.anchor
     return None if anchor is None else [np.asarray(p) for p in anchor.parts]
+
+  def _open_draws(self):
+    folder = None if self._folder is None else self._folder / 'draws'
+    return draws_lib.Draws(folder, self._workers.is_chief, self._run_id)
+
+  def _check_draws(self, num_done):
+    """Refuses to go on without the draws before; they are made again from an earlier position."""
+    kept = range(self._keep_every - 1, num_done['sampling'], self._keep_every)
+    self._open_draws().check(kept)
 
   def _describe(self):
     described = identity.describe(
@@ -348,21 +367,22 @@ class Driver:
     if self._workers.is_chief:
       self._claim_folder(described, resume)
     self._workers.wait()
-    try:
-      decided = identity.read(self._folder)
-    except FileNotFoundError as e:
+    if not identity.is_there(self._folder):
       raise errors.InputError(
         '`run_dir` must be a folder that all workers share. Received: '
         f'run_dir={str(self._folder)!r}, without the files of the chief'
-      ) from e
+      )
+    decided, self._run_id = identity.read(self._folder)
     self._keep_every = decided['keep_every']
     self._budgets = {'warm-up': decided['warmup_budget'], 'burn-in': decided['burnin_budget']}
     self._phases.store = checkpoints.CheckpointStore(
-      self._folder / 'checkpoints', self._workers.is_chief
+      self._folder / 'checkpoints', self._workers.is_chief, self._run_id
     )
 
   def _claim_folder(self, described, resume):
     """Makes the folder that of this run, or refuses it."""
+    for path in self._folder.rglob(f'*{files.TEMPORARY}'):  # of a process that was killed
+      path.unlink(missing_ok=True)
     is_old = identity.settle(self._folder, described)
     if is_old and not resume:
       raise errors.InputError(

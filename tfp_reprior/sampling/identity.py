@@ -18,9 +18,13 @@ from tfp_reprior.version import __version__
 
 _FILE = 'settings.json'
 # What a later call may change without changing the draws before.
-_FREE = ('num_results', 'versions', 'num_replicas')
+_FREE = ('num_results', 'num_replicas')
 # What the first call decides for all later ones.
 _DECIDED = ('keep_every', 'warmup_budget', 'burnin_budget')
+
+
+_SHORT = reprlib.Repr()
+_SHORT.maxstring, _SHORT.maxlist = 100, 12
 
 
 def facts(posterior):
@@ -76,11 +80,11 @@ def settle(folder, described):
     ValueError: If it holds another run, with the differences.
   """
   path = pathlib.Path(folder) / _FILE
-  is_old = path.exists()
+  is_old = is_there(folder)
   if is_old:
-    saved = read(folder)
+    saved, _ = read(folder)
     different = [
-      f'{name} was {reprlib.repr(saved.get(name))} and is {reprlib.repr(value)}'
+      f'{name} was {_SHORT.repr(saved.get(name))} and is {_SHORT.repr(value)}'
       for name, value in described.items()
       if name not in _FREE + _DECIDED and saved.get(name) != value
     ]
@@ -97,14 +101,23 @@ def settle(folder, described):
         stacklevel=2,
       )
     described = {**described, **{name: saved[name] for name in _DECIDED}}
-  text = json.dumps(described, indent=1)
-  files.write_atomically(path, lambda file: file.write(text.encode()))
+  files.save_json(path, described, _run_id(described))
   return is_old
 
 
+def is_there(folder):
+  """Whether a folder holds a run."""
+  return (pathlib.Path(folder) / _FILE).exists()
+
+
 def read(folder):
-  """What `settle` wrote."""
-  return json.loads((pathlib.Path(folder) / _FILE).read_text())
+  """What `settle` wrote, and the name of the run, which all its files bear."""
+  return files.load_json(pathlib.Path(folder) / _FILE)
+
+
+def _run_id(described):
+  kept = {name: value for name, value in described.items() if name not in _FREE}
+  return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _digest(tensor):

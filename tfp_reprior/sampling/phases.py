@@ -109,7 +109,7 @@ class Phases:
     self._workers.check_same(
       'draws, from a `run_dir` that they share, on machines that are alike',
       np.array(list(position.num_done.values())),
-      *(trace[name][-1] for trace in position.traces[phase][-1:] for name in names),
+      *(last[name][-1] for last in [position.traces[phase].last] if last for name in names),
     )
     decisions = self._workers.gather([self._piece, interrupt.is_set])
     self._piece = int(decisions[0, 0])
@@ -122,11 +122,10 @@ class Phases:
       number = sum(position.num_done.values())
       self.without_loss(lambda: self.store.save(number, position.to_arrays()))
 
-  def restore(self, position):
-    """Goes on from the newest checkpoint, if there is one."""
-    saved = None if self.store is None else self.store.load_newest()
-    if saved is not None:
-      position.restore(saved)
+  def restore(self, position, check_fn):
+    """Goes on from the newest checkpoint that can be used, if there is one; see `Position`."""
+    if self.store is not None:
+      self.store.restore_newest(lambda arrays: position.restore(arrays, check_fn))
 
   def without_loss(self, write_fn):
     """Writes; if that fails, what was computed goes on."""

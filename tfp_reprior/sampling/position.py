@@ -1,9 +1,12 @@
 """Where a run is."""
 
+import copy
 import json
 
 import numpy as np
 import tensorflow as tf
+
+from tfp_reprior.sampling import traces
 
 
 class Position:
@@ -13,16 +16,17 @@ class Position:
     start: The state that chains start from.
     dtype: Of its parts.
     anchor: The `Anchor` that the coordinates of the chains depend on, or None.
+    store: The `CheckpointStore` of the run, beside whose checkpoints traces are kept; or `None`.
 
   Attributes:
     carry: The `runner.Carry`, which begins with the state; None before `begin`.
     phase: The phase that the carry is of.
     num_done: Dict of the draws made in each phase.
-    traces: Dict of the pieces of the trace of each phase.
+    traces: Dict of the `Trace` of each phase.
     seconds: Dict of the time that each took.
   """
 
-  def __init__(self, start, dtype, anchor=None):
+  def __init__(self, start, dtype, anchor=None, store=None):
     self._start = start
     self._anchor = anchor
     self.dtype = dtype
@@ -30,7 +34,7 @@ class Position:
     self.phase = None
     self._saved = None  # the tensors of a carry, which wait for its structure
     self.num_done = {'warm-up': 0, 'sampling': 0}
-    self.traces = {phase: [] for phase in self.num_done}
+    self.traces = {phase: _new_trace(store, phase) for phase in self.num_done}
     self.seconds = {}
 
   @property
@@ -56,35 +60,45 @@ class Position:
 
   def trace(self, phase):
     """The trace of a phase, in one piece."""
-    pieces = self.traces[phase]
-    if len(pieces) > 1:
-      names = pieces[0].keys()
-      self.traces[phase] = pieces = [{k: np.concatenate([p[k] for p in pieces]) for k in names}]
-    return pieces[0] if pieces else {}
+    return self.traces[phase].arrays()
 
   def to_arrays(self):
+    """Everything, for a checkpoint; traces are written first, and it refers to them."""
     tensors = self._saved if self.carry is None else tf.nest.flatten(self.carry)
     arrays = {f'carry/{i:04d}': t.numpy() for i, t in enumerate(tensors or [])}
     if self._anchor is not None:
       arrays |= {f'anchor/{i:04d}': p.numpy() for i, p in enumerate(self._anchor.parts)}
-    for phase in self.traces:
-      arrays |= {f'{phase}/{name}': values for name, values in self.trace(phase).items()}
     counts = {'phase': self.phase, 'num_done': self.num_done, 'seconds': self.seconds}
+    counts['traces'] = {phase: trace.mark() for phase, trace in self.traces.items()}
     arrays['counts'] = np.array(json.dumps(counts))
     return arrays
 
-  def restore(self, arrays):
-    """Takes over what `to_arrays` gave; `begin` makes a carry of it."""
+  def restore(self, arrays, check_fn):
+    """Takes over what `to_arrays` gave, all of it or nothing; `begin` makes a carry of it.
+
+    Args:
+      arrays: As of `to_arrays`.
+      check_fn: Function of `num_done`; raises an `errors.InputError` if it cannot be used.
+    """
 
     def group(prefix):
-      return {k.removeprefix(prefix): arrays[k] for k in sorted(arrays) if k.startswith(prefix)}
+      return [arrays[name] for name in sorted(arrays) if name.startswith(prefix)]
 
-    self._saved = [tf.constant(a) for a in group('carry/').values()] or None
-    if self._anchor is not None:
-      self._anchor.place(list(group('anchor/').values()))
-    for phase in self.traces:
-      self.traces[phase] = [group(f'{phase}/')] if group(f'{phase}/') else []
     counts = json.loads(str(arrays['counts']))
+    check_fn(counts['num_done'])
+    restored = {phase: copy.copy(trace) for phase, trace in self.traces.items()}
+    for phase, trace in restored.items():
+      trace.restore(counts['traces'][phase])
+    self.traces = restored
+    self._saved = [tf.constant(a) for a in group('carry/')] or None
+    if self._anchor is not None:
+      self._anchor.place(group('anchor/'))
     self.phase = counts['phase']
     self.num_done, self.seconds = counts['num_done'], counts['seconds']
     self.carry = None
+
+
+def _new_trace(store, phase):
+  if store is None:
+    return traces.Trace()
+  return traces.Trace(store.folder / f'trace-{phase}.bin', store.is_writer)

@@ -1,7 +1,6 @@
 """The result of sampling: traces, predictions, diagnostics, files."""
 
 import functools
-import json
 import os
 import pathlib
 import textwrap
@@ -25,6 +24,9 @@ from tfp_reprior.sampling import class_prediction, moments
 from tfp_reprior.sampling import draws as draws_lib
 from tfp_reprior.sampling import prediction as prediction_lib
 from tfp_reprior.sampling import warmup as warmup_lib
+from tfp_reprior.version import __version__
+
+_FORMAT = 2  # of files
 
 
 class Result:
@@ -342,6 +344,7 @@ class Result:
     """Writes everything to the folder `path`, for `tfp_reprior.load_result`."""
     folder = pathlib.Path(path)
     folder.mkdir(parents=True, exist_ok=True)
+    run = self.draws.run
     _save_model(self.posterior.split.network.model, folder / 'model.keras')
     self.draws.copy_to(folder / 'draws')
     arrays = {f'trace/{name}': values for name, values in self.trace.items()}
@@ -364,9 +367,11 @@ class Result:
       'prior_stds': self.posterior.split.prior_stds,
       'warmup': None if self.warmup is None else self.warmup.to_dict(),
     }
-    files.save_arrays(folder / 'result.npz', arrays)
-    text = json.dumps(description, indent=1)
-    files.write_atomically(folder / 'result.json', lambda f: f.write(text.encode()))
+    description['arrays'] = files.save_arrays(folder / 'result.npz', arrays, run)
+    description['model'] = files.file_digest(folder / 'model.keras')
+    description['draws'] = self.draws.numbers
+    description['format'] = _FORMAT
+    files.save_json(folder / 'result.json', description, run)
 
   def __repr__(self):
     return (
@@ -404,10 +409,14 @@ def load_result(path: Path, model: keras.Model | None = None) -> Result:
       '`path` must be a folder that holds a finished run (a file result.npz). Received: '
       f'path={str(path)!r}'
     )
-  arrays = files.load_arrays(folder / 'result.npz')
-  description = json.loads((folder / 'result.json').read_text())
+  description, run = _load_description(folder)
+  arrays = files.load_arrays(folder / 'result.npz', run)
+  if files.digest(arrays, run) != description['arrays']:
+    raise errors.InputError(f'{folder / "result.npz"} is of another result than result.json')
+  draws = draws_lib.Draws(folder / 'draws', is_writer=False, run=run)
+  draws.check_present(description['draws'])
   if model is None:
-    model = keras.models.load_model(folder / 'model.keras')
+    model = _load_model(folder / 'model.keras', description['model'])
   split = readout_split.ReadoutSplit(model, **description['prior_stds'])
   likelihood = likelihoods.from_dict(description['likelihood'])
 
@@ -426,7 +435,7 @@ def load_result(path: Path, model: keras.Model | None = None) -> Result:
     description['seconds'],
     None if description['warmup'] is None else warmup_lib.Warmup.from_dict(description['warmup']),
     description['is_complete'],
-    draws_lib.Draws(folder / 'draws'),
+    draws,
     theta_moments,
     (arrays['f_mean'], arrays['f_variance']) if 'f_mean' in arrays else None,
     arrays.get('x_test'),
@@ -434,6 +443,31 @@ def load_result(path: Path, model: keras.Model | None = None) -> Result:
     [v for _, v in sorted(group('anchor/').items())] or None,
     preparation_lib.Preparation.from_json(description.get('preparation', '{}')),
   )
+
+
+def _load_description(folder):
+  path = folder / 'result.json'
+  description, run = files.load_json(path)
+  if description.get('format') != _FORMAT:
+    versions = description.get('settings', {}).get('versions')
+    raise errors.InputError(
+      f'{path} was written by another version of this package, {versions}, in a form that '
+      f'{__version__} does not know'
+    )
+  return description, run
+
+
+def _load_model(path, seal):
+  """The Keras model of a result; never with code of its own."""
+  again = 'give it to `load_result` as `model`'
+  if not path.exists():
+    raise errors.InputError(f'{path} is missing: {again}')
+  if files.file_digest(path) != seal:
+    raise errors.InputError(f'{path} is damaged, or not the model of this result: {again}')
+  try:
+    return keras.models.load_model(path, safe_mode=True)
+  except Exception as e:  # Keras raises anything
+    raise errors.InputError(f'Keras cannot load {path} ({e}): {again}') from e
 
 
 def _save_model(model, path):

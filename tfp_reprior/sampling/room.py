@@ -13,14 +13,18 @@ def state_bytes(split, settings):
   return split.num_parameters * split.dtype.size * settings.num_chains
 
 
+def trace_bytes(settings):
+  """Of all traces, about: most of a draw are projections of weights and of hidden ones."""
+  return 8 * settings.num_results * settings.num_chains * settings.num_projections
+
+
 def check_memory(split, settings):
   """Refuses what cannot fit, one by one, so that the error names the argument."""
   num_traced = settings.num_chains * settings.num_projections
   for name, needed in {
     'num_chains': 3 * state_bytes(split, settings),  # state, momentum, gradient
     'num_projections': split.dtype.size * num_traced * 3,
-    # Most of a draw are projections of weights and of hidden ones.
-    'num_results': 8 * settings.num_results * num_traced,
+    'num_results': trace_bytes(settings),
   }.items():
     checks.fits_memory(f'{name}={getattr(settings, name)}', needed)
 
