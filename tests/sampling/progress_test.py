@@ -1,6 +1,5 @@
 """What a person sees of a run, and Ctrl-C."""
 
-import os
 import signal
 
 import numpy as np
@@ -8,7 +7,8 @@ import pytest
 import tensorflow as tf
 
 import tfp_reprior as tfr
-from tfp_reprior.sampling import interrupts, progress
+from tfp_reprior.internal import interrupts
+from tfp_reprior.sampling import progress
 
 
 def _scalars(folder):
@@ -77,15 +77,30 @@ def test_a_hidden_bar_prints_nothing(capsys):
   assert capsys.readouterr() == ('', '')
 
 
-def test_the_first_ctrl_c_is_noted_and_the_second_is_as_usual():
-  handler = signal.getsignal(signal.SIGINT)
-  with pytest.raises(KeyboardInterrupt):
+@pytest.mark.parametrize('name', ['SIGINT', 'SIGTERM', 'SIGHUP'])
+def test_the_first_signal_is_noted_and_the_second_is_as_usual(name, monkeypatch):
+  number, received = getattr(signal, name), []
+  before = signal.signal(number, lambda *_: received.append(number))
+  try:
     with interrupts.Interrupts() as interrupt:
       assert not interrupt.is_set
-      os.kill(os.getpid(), signal.SIGINT)
-      assert interrupt.is_set
-      os.kill(os.getpid(), signal.SIGINT)
-  assert signal.getsignal(signal.SIGINT) is handler
+      signal.raise_signal(number)
+      assert interrupt.is_set and not received
+      signal.raise_signal(number)
+      assert received == [number]
+    assert interrupts.exit_code() == 128 + number
+  finally:
+    signal.signal(number, before)
+
+
+def test_signals_that_are_ignored_stay_ignored():
+  before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+  try:
+    with interrupts.Interrupts() as interrupt:
+      signal.raise_signal(signal.SIGINT)
+    assert not interrupt.is_set and signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+  finally:
+    signal.signal(signal.SIGINT, before)
 
 
 def test_a_handler_of_the_caller_comes_back():

@@ -409,6 +409,17 @@ def test_ctrl_c_ends_with_what_there_is_and_the_same_call_goes_on(tmp_path, refe
   assert tfr.load_result(tmp_path).is_complete
 
 
+def test_ctrl_c_between_draws_is_answered_and_goes_on_bit_for_bit(tmp_path):
+  settings = dict(thinning=40, num_results=3, num_kept_draws=3)
+  expected = sampling_runs.sample(**settings)
+  for number in (1, 2, 4):  # pieces have 10 steps, 20 and 10
+    with _after_update(number, _press_ctrl_c), contextlib.suppress(KeyboardInterrupt):
+      sampling_runs.sample(run_dir=tmp_path, checkpoint_seconds=NEVER, **settings)
+  resumed = sampling_runs.sample(run_dir=tmp_path, **settings)
+  for name, values in expected.trace.items():
+    np.testing.assert_array_equal(resumed.trace[name], values)
+
+
 def test_ctrl_c_works_without_a_folder(reference):
   with _after_update(LATER, _press_ctrl_c):
     stopped = sampling_runs.sample()

@@ -93,6 +93,21 @@ def test_draws_are_the_same_bit_for_bit_in_pieces_of_any_length(started, lengths
     np.testing.assert_array_equal(a, b)
 
 
+def test_draws_are_the_same_bit_for_bit_if_they_are_stopped_between(started):
+  whole_carry, whole = _advance(started, [12])
+  made, carry = started
+  traces, steps = [], 0
+  for length in (1, 1, 2, 5, 1, 2, 7, 2, 15):  # of 36, and draws have three
+    carry, trace = made.advance_steps(carry, *divmod(steps, THINNING), length)
+    assert len(trace['x']) == (steps + length) // THINNING - steps // THINNING
+    traces.append(trace)
+    steps += length
+  for name in whole:
+    np.testing.assert_array_equal(np.concatenate([t[name] for t in traces]), whole[name])
+  for a, b in zip(tf.nest.flatten(carry), tf.nest.flatten(whole_carry), strict=True):
+    np.testing.assert_array_equal(a, b)
+
+
 def test_the_summary_counts_every_draw_once(started):
   carry, trace = _advance(started, [1, 3, 8])
   count, total = carry.summary

@@ -8,6 +8,7 @@ import tempfile
 
 from tfp_reprior import errors
 from tfp_reprior.cli import benchmark, figure, predict, presets, report, sample, warmup
+from tfp_reprior.internal import interrupts
 from tfp_reprior.version import __version__
 
 _DESCRIPTION = """\
@@ -22,7 +23,8 @@ Each command has a --help of its own."""
 _EPILOG = """\
 Exit codes: 0 if all went well; 1 for a mistake in what was asked for; 2 for flags that do not
 exist; 3 if sampling failed: chains stood still, disagree, or are not finite, or what came out could
-not be saved; 130 after Ctrl-C. A traceback is a bug of ours.
+not be saved; 130 after Ctrl-C, 143 after SIGTERM and 129 after SIGHUP, which all save and stop. A
+traceback is a bug of ours.
 TensorFlow's log is left out; TF_CPP_MIN_LOG_LEVEL=0 in the environment brings it back."""
 
 _COMMANDS = (sample, warmup, predict, report, figure, benchmark, presets)
@@ -43,7 +45,7 @@ def main(argv=None):
     return args.run(args)
   except KeyboardInterrupt as e:
     print(f'tfp-reprior: {str(e) or "Interrupted."}', file=sys.stderr)
-    return 130
+    return interrupts.exit_code()
   except BrokenPipeError:  # of `tfp-reprior ... | head`
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is still in there
     return 141

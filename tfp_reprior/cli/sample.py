@@ -8,6 +8,7 @@ import warnings
 import tfp_reprior as tfr
 from tfp_reprior import errors
 from tfp_reprior.cli import flags, likelihood, networks
+from tfp_reprior.internal import interrupts
 
 HELP = 'sample the posterior of a network'
 
@@ -129,7 +130,7 @@ def _sample(args, strategy, is_chief):
   if is_chief:
     _tell(result, args)
   if not result.is_complete:
-    return 130
+    return interrupts.exit_code()
   return 3 if result.verdict.level == 'failed' else 0
 
 

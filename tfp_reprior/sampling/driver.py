@@ -196,7 +196,7 @@ class Driver:
       begin, end = end, end + -(-num_transitions // thinning)
       tensors = jittered.as_tensors(block_settings, position.dtype)
       if position.num_done['warm-up'] < end:
-        is_new = position.num_done['warm-up'] == begin
+        is_new = position.num_done['warm-up'] == begin and not position.num_steps
         # Anchors follow the chains where step sizes still adapt to them, and while they burn in.
         is_free = block_settings.num_adaptation_steps > 0 or stage == 'burn-in'
         is_moving = sampler.anchor is not None and is_new and is_free

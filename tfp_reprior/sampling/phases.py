@@ -8,8 +8,10 @@ import warnings
 import numpy as np
 import tensorflow as tf
 
-from tfp_reprior.sampling import interrupts
+from tfp_reprior.internal import interrupts
 from tfp_reprior.sampling import progress as progress_lib
+
+_FIRST_STEPS = 10
 
 
 class Phases:
@@ -31,13 +33,13 @@ class Phases:
     self._checkpoint_seconds = checkpoint_seconds
     self._progress = progress and workers.is_chief
     self.store = None
-    self._piece = 1  # how many draws to make at once
+    self._piece = None  # how many steps to take at once
     self._saved_at = time.monotonic()
 
   @contextlib.contextmanager
   def interruptible(self, position):
     """A context that yields `Interrupts`, and saves where a run is when TensorFlow fails."""
-    self._piece = 1  # the time of a draw is not known yet
+    self._piece = None  # the time of a step is not known yet
     with interrupts.Interrupts() as interrupt:
       try:
         yield interrupt
@@ -80,23 +82,31 @@ class Phases:
     position.seconds.setdefault(phase, 0.0)
     if position.num_done[phase] >= total:
       return
+    if self._piece is None:
+      self._piece = min(_FIRST_STEPS, phase_runner.thinning)
     is_stopped = self._agree(phase, position, interrupt)
     if not is_stopped:
       phase_runner.prepare(position.carry)  # which is not sampling, and takes seconds
+    thinning, most = phase_runner.thinning, phase_runner.draws_per_call
     while position.num_done[phase] < total and not is_stopped:
-      done = position.num_done[phase]
+      done, taken = position.num_done[phase], position.num_steps
       to_kept = keep_every - done % keep_every
-      now = int(min(self._piece, total - done, to_kept, phase_runner.draws_per_call))
+      num_draws = int(min(self._piece // thinning, total - done, to_kept, most))
+      # Whole draws, or what takes two seconds of one that takes longer.
+      is_whole = num_draws and not taken
+      steps = thinning * num_draws if is_whole else min(self._piece, thinning - taken)
       begin = time.monotonic()
-      position.carry, trace = phase_runner.advance(position.carry, done, now)
+      position.carry, trace = phase_runner.advance_steps(position.carry, done, taken, steps)
       elapsed = time.monotonic() - begin
+      now, position.num_steps = divmod(taken + steps, thinning)
       position.num_done[phase] = done + now
-      position.traces[phase].append(trace)
+      if now:
+        position.traces[phase].append(trace)
       position.seconds[phase] += elapsed
-      self._piece = phase_runner.next_length(self._piece, now, elapsed)
+      self._piece = phase_runner.next_length(self._piece, steps, elapsed, thinning * most)
       if now == to_kept:
         keep_fn(done + now - 1, position.carry.state)
-      bar.update(now * steps_per_draw, trace)
+      bar.update(steps * (steps_per_draw // thinning), trace if now else {})
       if time.monotonic() - self._saved_at > self._checkpoint_seconds:
         self.save(position)
       is_stopped = self._agree(phase, position, interrupt)
@@ -104,7 +114,7 @@ class Phases:
       self.save(position)
 
   def _agree(self, phase, position, interrupt):
-    """Whether to stop; that, and the number of draws to make next, are the same for all workers."""
+    """Whether to stop; that, and the number of steps to take next, are the same for all workers."""
     names = ('acceptance', 'energy', 'log_prob')  # of the kernel: the rest follows from its state
     self._workers.check_same(
       'draws, from a `run_dir` that they share, on machines that are alike',

@@ -22,6 +22,7 @@ class Position:
     carry: The `runner.Carry`, which begins with the state; None before `begin`.
     phase: The phase that the carry is of.
     num_done: Dict of the draws made in each phase.
+    num_steps: Steps taken since the last draw.
     traces: Dict of the `Trace` of each phase.
     seconds: Dict of the time that each took.
   """
@@ -34,6 +35,7 @@ class Position:
     self.phase = None
     self._saved = None  # the tensors of a carry, which wait for its structure
     self.num_done = {'warm-up': 0, 'sampling': 0}
+    self.num_steps = 0
     self.traces = {phase: _new_trace(store, phase) for phase in self.num_done}
     self.seconds = {}
 
@@ -53,7 +55,7 @@ class Position:
       is_new: Whether to begin with that, or to go on with the carry that there is.
     """
     if is_new:
-      self.carry = start_fn(self.state)
+      self.carry, self.num_steps = start_fn(self.state), 0
     elif self.carry is None:
       self.carry = tf.nest.pack_sequence_as(start_fn(self._start), self._saved)
     self.phase, self._saved = phase, None
@@ -69,6 +71,7 @@ class Position:
     if self._anchor is not None:
       arrays |= {f'anchor/{i:04d}': p.numpy() for i, p in enumerate(self._anchor.parts)}
     counts = {'phase': self.phase, 'num_done': self.num_done, 'seconds': self.seconds}
+    counts['num_steps'] = self.num_steps
     counts['traces'] = {phase: trace.mark() for phase, trace in self.traces.items()}
     arrays['counts'] = np.array(json.dumps(counts))
     return arrays
@@ -95,6 +98,7 @@ class Position:
       self._anchor.place(group('anchor/'))
     self.phase = counts['phase']
     self.num_done, self.seconds = counts['num_done'], counts['seconds']
+    self.num_steps = counts['num_steps']
     self.carry = None
 
 

@@ -47,9 +47,12 @@ class Progress:
 
     Args:
       num_steps: Integer.
-      trace: Dict of arrays `[s, c, ...]`, the draws of these steps.
+      trace: Dict of arrays `[s, c, ...]`, the draws of these steps; empty if there are none.
     """
     self._num_done += num_steps
+    if not trace:
+      self._bar.update(num_steps)
+      return
     figures = {'acceptance': float(np.mean(trace.get('acceptance', math.nan)))}
     figures |= self._mixing(trace)
     self._bar.set_postfix({name: f'{value:.3g}' for name, value in figures.items()}, refresh=False)

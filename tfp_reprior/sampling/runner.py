@@ -20,11 +20,13 @@ class Carry(NamedTuple):
     state: The state of the chains, a list of tensors `[*chains, *event]`.
     results: The results of the kernel.
     summary: What `observe_fn` makes of all draws.
+    acceptance: The sum of acceptances, over `thinning`, since the last draw, `[*chains]`.
   """
 
   state: Any
   results: Any
   summary: Any = ()
+  acceptance: Any = ()
 
 
 def innermost(results):
@@ -59,20 +61,26 @@ class Runner:
     self._run = self._bootstrap = None
 
   @property
+  def thinning(self):
+    """Steps for each draw."""
+    return self._thinning
+
+  @property
   def draws_per_call(self):
     """The most draws that one call of `advance` should make."""
     return max(1, _STEPS_PER_CALL // self._thinning)
 
-  def next_length(self, length, num_draws, seconds):
-    """How many draws to make in the next call of `advance`: as many as take two seconds.
+  def next_length(self, length, num_made, seconds, most=None):
+    """How many draws, or steps, to make in the next call: as many as take two seconds.
 
     Args:
       length: What this function returned for the last call; 1 at first.
-      num_draws: How many draws the last call made.
+      num_made: How many the last call made.
       seconds: How long it took; maybe with compilation, so lengths grow step by step.
+      most: The most to make; by default `draws_per_call`.
     """
-    fitting = 1 + int(num_draws * _SECONDS_PER_CALL / max(seconds, 1e-9))
-    return min(2 * length, self.draws_per_call, fitting)
+    fitting = 1 + int(num_made * _SECONDS_PER_CALL / max(seconds, 1e-9))
+    return min(2 * length, self.draws_per_call if most is None else most, fitting)
 
   def start(self, state, summary=(), settings=None):
     """The `Carry` to begin with; for a `Jittered` kernel with its settings, if given."""
@@ -85,73 +93,101 @@ class Runner:
       if self._bootstrap is None:
         self._bootstrap = tf.function(bootstrap, autograph=False)
       bootstrap = self._bootstrap
-    return Carry(state, bootstrap(*arguments), summary)
+    results = bootstrap(*arguments)
+    return Carry(state, results, summary, _no_acceptance(innermost(results)))
 
   def prepare(self, carry):
     """Traces what `advance` runs, once, so that it can be timed without."""
     if self._run is None:
       # A concrete function: TensorFlow complains of many functions that have one name.
       number = tf.constant(0)
-      run = compilation.function(lambda *args: self._run_loop(self._run_draws, *args))
-      self._run = run.get_concrete_function(carry, number, number)
+      run = compilation.function(lambda *args: self._run_loop(self._run_steps, *args))
+      self._run = run.get_concrete_function(carry, number, number, number)
 
   def advance(self, carry, first, num_draws):
-    """Makes draws number `first` to `first + num_draws - 1`.
+    """Makes draws number `first` to `first + num_draws - 1`: see `advance_steps`."""
+    return self.advance_steps(carry, first, 0, num_draws * self._thinning)
+
+  def advance_steps(self, carry, first, num_taken, num_steps):
+    """Takes steps, and makes the draws that they complete; the same ones in pieces of any length.
 
     Args:
       carry: A `Carry`.
       first: Integer, how many draws were made before.
-      num_draws: Positive integer, at most `draws_per_call`.
+      num_taken: Integer, steps that were taken since the last of them, fewer than `thinning`.
+      num_steps: Positive integer. With `num_taken` at most `draws_per_call` draws.
 
     Returns:
       carry: The `Carry` to go on with.
-      trace: Dict of arrays `[num_draws, ...]`: what `observe_fn` traces, and, if the kernel reports
+      trace: Dict of arrays `[s, ...]`: what `observe_fn` traces, and, if the kernel reports
         `log_accept_ratio`, `'acceptance'`, the mean of `min(1, exp(log_accept_ratio))` over the
-        steps since the last draw, `[num_draws, *chains]`, where NaN counts as rejected.
+        steps since the last draw, `[s, *chains]`, where NaN counts as rejected.
     """
     self.prepare(carry)
-    carry, trace = self._run(carry, tf.constant(first), tf.constant(num_draws))
+    carry, trace = self._run(carry, *map(tf.constant, (first, num_taken, num_steps)))
+    num_draws = (num_taken + num_steps) // self._thinning
     return carry, {name: v[:num_draws].numpy() for name, v in trace.items()}
 
-  def _run_draws(self, carry, first, num_draws):
-    draw = tf.function(self._draw, autograph=False).get_concrete_function(carry, first)
-    _, trace = draw.structured_outputs
+  def _run_steps(self, carry, first, num_taken, num_steps):
+    steps = tf.function(self._steps, autograph=False)
+    steps = steps.get_concrete_function(carry, first, num_taken, num_steps)
+    observe = tf.function(self._observe, autograph=False).get_concrete_function(carry, first)
+    _, trace = observe.structured_outputs
+    empty = {name: tf.zeros(v.shape, v.dtype) for name, v in trace.items()}
     arrays = {
-      name: tf.TensorArray(v.dtype, self.draws_per_call, element_shape=v.shape)
+      name: tf.TensorArray(v.dtype, self.draws_per_call + 1, element_shape=v.shape)
       for name, v in trace.items()
     }
 
     # All draws are made in the loop: TensorFlow may round one before it differently.
-    def add(i, carry, arrays):
-      carry, trace = draw(carry, first + i)
-      return i + 1, carry, {name: arrays[name].write(i, v) for name, v in trace.items()}
+    def add(i, begin, left, carry, arrays):
+      end = tf.minimum(begin + left, self._thinning)
+      carry = steps(carry, first + i, begin, end)
+      carry, trace = tf.cond(
+        end < self._thinning, lambda: (carry, empty), lambda: observe(carry, first + i)
+      )
+      arrays = {name: arrays[name].write(i, v) for name, v in trace.items()}
+      return i + 1, tf.constant(0), left - (end - begin), carry, arrays
 
-    _, carry, arrays = tf.while_loop(
-      lambda i, *_: i < num_draws, add, (tf.constant(0), carry, arrays)
+    *_, carry, arrays = tf.while_loop(
+      lambda i, begin, left, *_: left > 0,
+      add,
+      (tf.constant(0), num_taken, num_steps, carry, arrays),
     )
     return carry, {name: a.stack() for name, a in arrays.items()}
 
-  def _draw(self, carry, number):
-    before = innermost(carry.results)
-    has_acceptance = hasattr(before, 'log_accept_ratio')
-    zeros = tf.zeros_like(before.log_accept_ratio) if has_acceptance else 0.0
+  def _steps(self, carry, number, begin, end):
+    """Steps `begin` to `end` of a draw."""
+    has_acceptance = hasattr(innermost(carry.results), 'log_accept_ratio')
 
     def step(j, state, results, acceptance):
       seed = tf.random.fold_in(self._seed, number * self._thinning + j, alg='philox')
       state, results = self._kernel.one_step(state, results, seed=seed)
       if has_acceptance:
         ratio = tf.exp(tf.minimum(innermost(results).log_accept_ratio, 0.0))
-        acceptance += tf.where(tf.math.is_nan(ratio), zeros, ratio) / self._thinning
+        ratio = tf.where(tf.math.is_nan(ratio), tf.zeros_like(ratio), ratio)
+        acceptance += ratio / self._thinning
       return j + 1, state, results, acceptance
 
     _, state, results, acceptance = tf.while_loop(
-      lambda j, *_: j < self._thinning, step, (tf.constant(0), carry.state, carry.results, zeros)
+      lambda j, *_: j < end, step, (begin, carry.state, carry.results, carry.acceptance)
     )
+    return Carry(state, results, carry.summary, acceptance)
+
+  def _observe(self, carry, number):
+    """The trace of a draw that is made, and the carry to go on with."""
     seed = tf.random.fold_in(self._observe_seed, number, alg='philox')
-    trace, summary = self._observe_fn(state, results, carry.summary, seed)
-    if has_acceptance:
-      trace = {**trace, 'acceptance': acceptance}
-    return Carry(state, results, summary), trace
+    trace, summary = self._observe_fn(carry.state, carry.results, carry.summary, seed)
+    inner = innermost(carry.results)
+    if hasattr(inner, 'log_accept_ratio'):
+      trace = {**trace, 'acceptance': carry.acceptance}
+    return carry._replace(summary=summary, acceptance=_no_acceptance(inner)), trace
+
+
+def _no_acceptance(inner_results):
+  if hasattr(inner_results, 'log_accept_ratio'):
+    return tf.zeros_like(inner_results.log_accept_ratio)
+  return tf.zeros([])
 
 
 def run_chains(kernel, state, trace_fn, num_draws, thinning, seed, on_progress=None, run_loop=None):
