@@ -105,6 +105,7 @@ def measure_run(num_data):
       model,
       x,
       y,
+      noise_scale=0.1,
       hidden_space='data',
       num_chains=4,
       num_results=_NUM_RESULTS.value,
