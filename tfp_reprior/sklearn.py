@@ -272,7 +272,7 @@ class BNNClassifier(sklearn.base.ClassifierMixin, _BNN):
     model: keras.Model | Callable[..., keras.Model] | None = None,
     num_chains: int = 4,
     num_results: int = 400,
-    thinning: int = 5,
+    thinning: int = 10,
     num_warmup_steps: int | None = None,
     seed: int = 0,
     run_dir: Path | None = None,

@@ -55,6 +55,7 @@ def class_run(tmp_path_factory):
   (folder / 'data.csv').write_text(CLASSES)
   code = main.main(
     ['sample', f'--data={folder / "data.csv"}', f'--run_dir={folder / "run"}', '--no-report']
+    + ['--likelihood=gaussian']
     + SIZES
   )
   assert code == 0
@@ -260,14 +261,15 @@ def test_predictions_of_a_softmax_are_probabilities(softmax_run, tmp_path, capsy
 
 def test_two_classes_may_have_one_output(tmp_path, capsys):
   (tmp_path / 'data.csv').write_text(CLASSES.replace('z', 'y'))
-  arguments = [f'--data={tmp_path / "data.csv"}', '--likelihood=bernoulli', *SIZES]
+  arguments = [f'--data={tmp_path / "data.csv"}', *SIZES]
   run_dir = tmp_path / 'run'
   assert main.main(['sample', *arguments, f'--run_dir={run_dir}', '--no-report']) == 0
   result = tfr.load_result(run_dir)
   assert result.posterior.split.num_outputs == 1 and set(result.posterior.y.numpy().flat) == {0, 1}
   output = tmp_path / 'out.csv'
   assert main.main(['predict', str(run_dir), arguments[0], f'--output={output}']) == 0
-  assert 'accuracy: ' in capsys.readouterr().out
+  out = capsys.readouterr().out
+  assert 'accuracy: ' in out and '2 classes: --likelihood=bernoulli; gaussian fits' in out
   for row in _read_table(output):
     assert float(row['probability_x']) + float(row['probability_y']) == pytest.approx(1, abs=1e-4)
     assert row['label'] == max('xy', key=lambda name: float(row[f'probability_{name}']))
@@ -359,7 +361,7 @@ def test_warm_up_prints_its_table_and_the_command_that_uses_it(capsys):
   found = dict(word.removeprefix('--').split('=') for word in words[7:])
   assert float(found.pop('damping')) == pytest.approx(float(damping), rel=1e-2)
   expected = dict(num_chains='2', step_size=step_size, num_integrator_steps=steps, run_dir='DIR')
-  assert found == expected
+  assert found == {**expected, 'likelihood': 'gaussian'}  # what it came to be
 
 
 def test_sampling_goes_on_from_a_warm_up(tmp_path, capsys):

@@ -20,7 +20,7 @@ def add_arguments(parser):
   """Adds the flags of this command."""
   flags.add(parser, '--width', flags.positive_integer, 256, 'width of the hidden layers')
   flags.add(parser, '--num_data', flags.positive_integer, 256, 'number of data')
-  flags.add_likelihood(parser)
+  flags.add_likelihood(parser, 'gaussian')
   flags.add(parser, '--num_chains', flags.positive_integer, 1, 'chains, side by side')
   flags.add(parser, '--num_rounds', flags.positive_integer, 15, 'times that each is run')
 

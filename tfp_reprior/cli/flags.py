@@ -191,10 +191,11 @@ def _add_model_flag(group, name, kind, text, **kwargs):
   add(group, name, kind, None, f'{text} {networks.describe_defaults(name[2:])}', **kwargs)
 
 
-def add_likelihood(group):
-  """Adds the flag of the likelihood."""
-  text = f'of the targets: {", ".join(likelihood.NAMES)}'
-  add(group, '--likelihood', str, 'gaussian', text, choices=likelihood.NAMES, metavar='NAME')
+def add_likelihood(group, default='auto'):
+  """Adds the flag of the likelihood; `'auto'` is for data that say what they are."""
+  names = likelihood.NAMES if default != 'auto' else ('auto', *likelihood.NAMES)
+  text = f'of the targets: {", ".join(names)}'
+  add(group, '--likelihood', str, default, text, choices=names, metavar='NAME')
 
 
 def add_chains(group):

@@ -6,6 +6,8 @@ from tfp_reprior.internal import parsing
 
 HELP = """\
 likelihoods:
+  auto            gaussian for real targets, and if there is a --noise_scale; for two classes
+                  bernoulli, for more categorical
   gaussian        targets are outputs of the network plus noise of --noise_scale; classes are fitted
                   as centered one-hot vectors, and the largest output wins
   categorical     classes, with probabilities that are the softmax of the outputs
@@ -27,6 +29,16 @@ _PRIORS = {
   'inversegamma': ('InverseGamma', 2),
   'uniform': ('Uniform', 2),
 }
+
+
+def choose(args, data):
+  """The name of the likelihood for the data, and what to tell of it, if it was left open."""
+  if args.likelihood != 'auto':
+    return args.likelihood, ''
+  if data.num_classes is None or args.noise_scale is not None:
+    return 'gaussian', ''
+  name = 'bernoulli' if data.num_classes == 2 else 'categorical'
+  return name, f'{data.num_classes} classes: --likelihood={name}; gaussian fits one-hot vectors'
 
 
 def make(args):

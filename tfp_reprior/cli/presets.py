@@ -63,7 +63,7 @@ def _small(summary, **flags):
 
 def _fcn(width, num_train):
   model = {'model': 'fcn', 'width': width, 'depth': 3, 'activation': 'gelu'}
-  return {'num_train': num_train, **model, 'noise_scale': 0.1}
+  return {'num_train': num_train, **model, 'likelihood': 'gaussian', 'noise_scale': 0.1}
 
 
 def _categorical(width, num_train):
@@ -74,7 +74,8 @@ def _categorical(width, num_train):
 
 def _wide_resnet(width, num_train):
   model = {'model': 'wide_resnet', 'width': width, 'depth': 20, 'activation': 'gelu'}
-  return {'num_train': num_train, **model, 'noise_scale': 0.1, 'regularizer': 'n*noise'}
+  noise = {'likelihood': 'gaussian', 'noise_scale': 0.1, 'regularizer': 'n*noise'}
+  return {'num_train': num_train, **model, **noise}
 
 
 def _make_presets():

@@ -86,6 +86,7 @@ def arguments(args, strategy, is_chief):
   The chief also says what the data are.
   """
   data = flags.load_data(args)
+  args.likelihood, choice = likelihood.choose(args, data)
   chosen = likelihood.make(args)
   y_train, y_test = (
     likelihood.targets(chosen, data.preparation, y) for y in (data.y_train, data.y_test)
@@ -93,8 +94,8 @@ def arguments(args, strategy, is_chief):
   model = networks.make(args, data)
   if is_chief:
     print(f'{args.data}: {flags.describe(data)}; devices: {flags.devices()}', flush=True)
-    if data.note:
-      print(data.note, flush=True)
+    for note in filter(None, (data.note, choice)):
+      print(note, flush=True)
   return {
     'model': model,
     'x': data.x_train,
