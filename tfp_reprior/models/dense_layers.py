@@ -174,7 +174,7 @@ class DenseLayers:
     self.layers = candidates
     with self._intercepted(candidates, record):
       for seed in ([0, 1], [0, 2]):
-        inner.embed(inner.sample_prior(seed=seed)[: inner.num_hidden], self._x)
+        inner.embed(inner.sample_prior(seed=seed)[: inner.num_hidden], tf.constant(rows))
     found = []
     for i in dict.fromkeys(order):
       layer, calls = candidates[i], seen[i]

@@ -1,0 +1,157 @@
+"""A map on every layer against NUTS on the weights, and by Geweke's joint test; with mistakes."""
+
+import functools
+
+import numpy as np
+import pytest
+import scipy.stats
+import statistics_lib as stats
+import tensorflow as tf
+import tensorflow_probability as tfp
+import toys
+
+import tfp_reprior as tfr
+from tfp_reprior.bijectors import factorization, gradients
+from tfp_reprior.sampling import runner
+
+NUM_CHAINS = 64
+NUM_REPLICATES = 2000
+NOISE_SCALE = 2.0
+NUM_STEPS = 6
+REGULARIZER = 1.0
+
+
+def _forget_a_log_det(monkeypatch):
+  """That of the second layer, the one whose inputs are not constant."""
+
+  def without(fn):
+    def call(a, b, phi, *space):
+      found, change = fn(a, b, phi, *space)
+      factor = factorization.make_factor(a, b, *(space or ['data']))
+      log_det = tf.stop_gradient(factor.log_det())
+      return found, change - (log_det if space else phi.shape[-1] * log_det)
+
+    return call
+
+  for name in ('map_and_log_det', 'residuals_and_change'):
+    monkeypatch.setattr(gradients, name, without(getattr(gradients, name)))
+
+
+@functools.cache
+def _posterior():
+  return toys.tiny_posterior(n=6, inputs=2, width=3, outputs=1, depth=2)
+
+
+def _chain_moments(is_nuts):
+  """Means and mean squares of weights of all layers and of outputs by chain, `[c, 30]`."""
+  posterior = _posterior()
+  x = tf.concat([posterior.x, np.random.default_rng(9).normal(size=(2, 2))], axis=0)
+  if is_nuts:
+    sampler = tfr.make_sampler(posterior, 'standard')
+    kernel = tfp.mcmc.NoUTurnSampler(posterior.target_log_prob_fn, 0.15, max_tree_depth=5)
+  else:  # anchors are the starts: random, and each chain has its own
+    sampler = tfr.make_sampler(posterior, 'rotation', layer_regularizer=REGULARIZER)
+    kernel = sampler.kernel_fn(0.25, 0.2)
+
+  def trace_fn(state, _):
+    theta = sampler.theta_fn(state)
+    outputs = posterior.split.apply(theta, x)[..., 0]  # [c, 8]
+    weights = [theta[0][:, :, 0], theta[1][:, :1], theta[2][:, :2, 0], theta[3][:, :1]]
+    return {'values': tf.concat([outputs, *weights, theta[4][:, :1, 0]], axis=-1)}
+
+  trace, _ = runner.run_chains(
+    kernel,
+    sampler.start_fn(NUM_CHAINS, seed=1),
+    trace_fn,
+    num_draws=800 if is_nuts else 2000,
+    thinning=1 if is_nuts else 5,
+    seed=2,
+  )
+  values = trace['values'][len(trace['values']) // 5 :]  # [s, c, 15]
+  return np.concatenate([values.mean(axis=0), (values**2).mean(axis=0)], axis=-1)
+
+
+def _p_value(moments, reference, size=0.5):
+  """Two-sample z-test, Bonferroni: sees differences of ten standard errors, at most `size`."""
+  error = np.sqrt((moments.var(0, ddof=1) + reference.var(0, ddof=1)) / NUM_CHAINS)
+  assert np.all(10 * error < size), 'the chains must be long enough to see a difference'
+  z = np.abs(moments.mean(0) - reference.mean(0)) / error
+  return len(z) * 2 * scipy.stats.norm.sf(np.max(z))
+
+
+@pytest.fixture(scope='module')
+def nuts():
+  return _chain_moments(is_nuts=True)
+
+
+@pytest.mark.slow
+def test_posterior_moments_are_those_of_nuts_on_the_weights(nuts):
+  assert _p_value(_chain_moments(is_nuts=False), nuts) > stats.FALSE_ALARM
+
+
+@pytest.mark.slow
+def test_posterior_moments_are_others_without_the_log_det_of_a_layer(nuts, monkeypatch):
+  _forget_a_log_det(monkeypatch)
+  assert _p_value(_chain_moments(is_nuts=False), nuts) < stats.FALSE_ALARM
+
+
+def _geweke_p_value(n, follows=False):
+  """Of weights that have their prior, after data are simulated, and steps on these.
+
+  Args:
+    n: The number of data: below the weights a unit data space, above feature space.
+    follows: Whether the anchor is where the chain is, before each step, in place of any constant.
+  """
+  x = 3.0 * np.random.default_rng(1).normal(size=[n, 1])
+  network = tfr.models.ReadoutSplit(tfr.models.fcn((1,), 1, width=3, depth=2, dtype='float64'))
+
+  def replicate(arguments):
+    seed, *theta = arguments
+    data_seed, anchor_seed, kernel_seed = tfp.random.split_seed(seed, n=3)
+    noise = tf.random.stateless_normal([n, 1], data_seed, dtype=tf.float64)
+    y = network.apply(theta, x) + NOISE_SCALE * noise
+    posterior = tfr.Posterior(network, x, y, NOISE_SCALE)
+    anchor = network.sample_prior(seed=anchor_seed)
+    hidden = theta[: network.num_hidden]
+    for i in range(NUM_STEPS):
+      density = tfr.LayerwisePosterior(posterior, hidden if follows else anchor, REGULARIZER)
+      kernel = tfr.mcmc.RotationLangevin(density.log_likelihood_fn, 0.6, 1.0)
+      phi = density.from_theta(hidden)
+      phi, _ = kernel.one_step(phi, kernel.bootstrap_results(phi), seed=kernel_seed + i)
+      hidden, *_ = density.to_hidden(phi)
+    return [*hidden, *tfr.CollapsedPosterior(posterior).sample_readout(hidden, kernel_seed - 1)]
+
+  @tf.function(autograph=False)
+  def run():
+    theta = network.sample_prior(NUM_REPLICATES, seed=1)
+    seeds = tf.random.stateless_uniform(
+      [NUM_REPLICATES, 2], [2, 3], minval=None, maxval=None, dtype=tf.int32
+    )
+    return theta, tf.map_fn(replicate, [seeds, *theta], fn_output_signature=[tf.float64] * 6)
+
+  start, end = run()
+  flat = np.concatenate([np.reshape(p, (NUM_REPLICATES, -1)) for p in end], axis=1)
+  assert 0.5 < np.mean(end[0] != start[0]), 'the chains must move'
+  pairs = flat[:, :-1] * flat[:, 1:]  # independence between neighbours
+  return stats.mean_p_value(np.concatenate([flat, flat**2 - 1, pairs], axis=1), 0.0)
+
+
+# With 2,000 replicates errors of 0.25 in a moment are seen; the false-alarm rate is 1e-6.
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('n', [2, 4])
+def test_prior_moments_survive(n):
+  assert _geweke_p_value(n) > stats.FALSE_ALARM
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('n', [2, 4])
+def test_prior_moments_do_not_survive_without_the_log_det_of_a_layer(n, monkeypatch):
+  _forget_a_log_det(monkeypatch)
+  assert _geweke_p_value(n) < stats.FALSE_ALARM
+
+
+@pytest.mark.slow
+def test_prior_moments_do_not_survive_an_anchor_that_follows_the_chain():
+  assert _geweke_p_value(4, follows=True) < stats.FALSE_ALARM
