@@ -16,8 +16,7 @@ from tfp_reprior import diagnostics, errors, likelihoods, models
 from tfp_reprior.data import tables
 from tfp_reprior.internal.types import Activation, NoiseScale, Path
 from tfp_reprior.sampling import draws as draws_lib
-from tfp_reprior.sampling import preparing, runs
-from tfp_reprior.sampling import result as result_lib
+from tfp_reprior.sampling import preparing, result_files, runs
 
 try:
   import sklearn.base
@@ -352,7 +351,7 @@ def _from_bytes(content):
   with tempfile.TemporaryDirectory() as folder:
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
       archive.extractall(folder)
-    result = result_lib.load_result(folder)
+    result = result_files.load_result(folder)
     kept = draws_lib.Draws()
     for i, number in enumerate(result.draws.numbers):
       kept.add(number, result.draws[i])

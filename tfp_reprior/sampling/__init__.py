@@ -6,7 +6,8 @@ from tfp_reprior.sampling.class_prediction import (
   ClassPrediction,
 )
 from tfp_reprior.sampling.prediction import Prediction
-from tfp_reprior.sampling.result import Result, load_result
+from tfp_reprior.sampling.result import Result
+from tfp_reprior.sampling.result_files import load_result
 from tfp_reprior.sampling.runs import sample_posterior, warm_up
 from tfp_reprior.sampling.samplers import Sampler, make_sampler
 from tfp_reprior.sampling.settings import Settings

@@ -1,5 +1,6 @@
 """Anchors of maps on every layer: where they are, and when they move."""
 
+import numpy as np
 import tensorflow as tf
 
 
@@ -45,3 +46,8 @@ class Anchor:
     hidden, readout = parts[: self._num_hidden], parts[self._num_hidden :]
     self.place(hidden)
     return self._to_state([*self._density.from_theta(hidden), *readout])
+
+
+def to_arrays(anchor):
+  """The parts of an anchor as arrays; None for none."""
+  return None if anchor is None else [np.asarray(p) for p in anchor.parts]

@@ -14,6 +14,7 @@ from tfp_reprior.internal import checks, files, random
 from tfp_reprior.internal import workers as workers_lib
 from tfp_reprior.mcmc import jittered
 from tfp_reprior.sampling import (
+  anchors,
   checkpoints,
   identity,
   moments,
@@ -95,13 +96,7 @@ class Driver:
       settings.hidden_space,
       settings.layer_regularizer,
     )
-    if not self._sampler.has_damping:
-      for name in ('damping', 'num_integrator_steps'):
-        if getattr(settings, name) is not None:
-          raise errors.InputError(
-            f'The sampler {self._sampler.name!r} has no momentum: leave `{name}` out. Received: '
-            f'{name}={getattr(settings, name)}'
-          )
+    warmup_lib.check_momentum(self._sampler, settings)
     room.check_memory(self._sampler.posterior.split, settings)
     self._run_id = None  # which a folder has
     names = ('warm-up', 'start', 'sampling', 'projections')
@@ -128,7 +123,8 @@ class Driver:
       )
     with self._workers.watched(), self._held_folder():
       position, warmup, _ = self._warm_up(resume)
-      return warmup._replace(state=[p.numpy() for p in position.state], anchor=self._anchor())
+      anchor = anchors.to_arrays(self._sampler.anchor)
+      return warmup._replace(state=[p.numpy() for p in position.state], anchor=anchor)
 
   @contextlib.contextmanager
   def _held_folder(self):
@@ -197,14 +193,13 @@ class Driver:
       tensors = jittered.as_tensors(block_settings, position.dtype)
       if position.num_done['warm-up'] < end:
         is_new = position.num_done['warm-up'] == begin and not position.num_steps
-        # Anchors follow the chains where step sizes still adapt to them, and while they burn in.
+        # Anchors follow the chains where step sizes adapt to them, and in burn-in.
         is_free = block_settings.num_adaptation_steps > 0 or stage == 'burn-in'
         is_moving = sampler.anchor is not None and is_new and is_free
 
         def start(state):
-          return phase_runner.start(
-            sampler.anchor.renew(state) if is_moving else state, (), tensors
-          )
+          state = sampler.anchor.renew(state) if is_moving else state
+          return phase_runner.start(state, (), tensors)
 
         position.begin('warm-up', start, is_new)
         bar.describe(f'{stage}, step size {float(block_settings.step_size):.2g}')
@@ -218,7 +213,7 @@ class Driver:
     with self._phases.interruptible(position) as interrupt, contextlib.closing(bar):
       warmup = None
       if settings.step_size is not None:
-        chosen = self._given_settings()
+        chosen = warmup_lib.given_settings(settings)
       else:
         planner = planner_lib.Planner(
           sampler,
@@ -333,11 +328,6 @@ class Driver:
     self._workers.wait()  # for the files
     return result
 
-  def _anchor(self):
-    """The anchor of the sampler as arrays, or None."""
-    anchor = self._sampler.anchor
-    return None if anchor is None else [np.asarray(p) for p in anchor.parts]
-
   def _open_draws(self):
     folder = None if self._folder is None else self._folder / 'draws'
     return draws_lib.Draws(folder, self._workers.is_chief, self._run_id)
@@ -365,7 +355,7 @@ class Driver:
     if self._folder is None:
       return
     if self._workers.is_chief:
-      self._claim_folder(described, resume)
+      identity.claim(self._folder, described, resume)
     self._workers.wait()
     if not identity.is_there(self._folder):
       raise errors.InputError(
@@ -379,39 +369,12 @@ class Driver:
       self._folder / 'checkpoints', self._workers.is_chief, self._run_id
     )
 
-  def _claim_folder(self, described, resume):
-    """Makes the folder that of this run, or refuses it."""
-    for path in self._folder.rglob(f'*{files.TEMPORARY}'):  # of a process that was killed
-      path.unlink(missing_ok=True)
-    is_old = identity.settle(self._folder, described)
-    if is_old and not resume:
-      raise errors.InputError(
-        '`run_dir` holds a run already: choose another folder, or `resume=True` to go on with it. '
-        f'Received: run_dir={str(self._folder)!r}, resume=False'
-      )
-
-  def _given_settings(self):
-    """The arguments of the kernel, if the step size was given."""
-    step_size, num_steps = self._settings.step_size, self._settings.num_integrator_steps or 1
-    damping = self._settings.damping
-    if damping is None:
-      damping = warmup_lib.default_damping(step_size, num_steps)
-    return {'step_size': step_size, 'damping': damping, 'num_integrator_steps': num_steps}
-
   def _result(self, position, draws, warmup, chosen, steps_per_draw):
     settings = {
-      **dataclasses.asdict(self._settings),
-      **chosen,
-      'sampler': self._sampler.name,
-      'regularizer': self._sampler.regularizer,
-      'hidden_space': self._sampler.hidden_space,
-      'layer_regularizer': self._sampler.layer_regularizer,
-      'layers_in_data_space': ', '.join(self._sampler.posterior.split.names_in_data_space)
-      or 'none',
+      **identity.settled(self._settings, self._sampler, chosen),
       'thinning': steps_per_draw,
       'num_warmup_steps': 0 if warmup is None else warmup.num_gradients,
       'num_burnin_steps': self._budgets['burn-in'],
-      'acceptance_bounds': list(warmup_lib.BOUNDS[self._sampler.kind]),
       **identity.facts(self._posterior),
       **self._preparation.names(),
     }
@@ -431,6 +394,6 @@ class Driver:
       observations.f_mean_and_variance(summary),
       None if self._x_test is None else self._x_test.numpy(),
       self._y_test,
-      self._anchor(),
+      anchors.to_arrays(self._sampler.anchor),
       self._preparation,
     )

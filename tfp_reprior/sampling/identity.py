@@ -14,6 +14,7 @@ import tensorflow_probability as tfp
 
 from tfp_reprior import errors
 from tfp_reprior.internal import files
+from tfp_reprior.sampling import warmup
 from tfp_reprior.version import __version__
 
 _FILE = 'settings.json'
@@ -41,6 +42,20 @@ def facts(posterior):
       'tensorflow_probability': tfp.__version__,
       'keras': keras.__version__,
     },
+  }
+
+
+def settled(settings, sampler, chosen):
+  """`Settings` with what a run decided: a dict for JSON."""
+  return {
+    **dataclasses.asdict(settings),
+    **chosen,
+    'sampler': sampler.name,
+    'regularizer': sampler.regularizer,
+    'hidden_space': sampler.hidden_space,
+    'layer_regularizer': sampler.layer_regularizer,
+    'layers_in_data_space': ', '.join(sampler.posterior.split.names_in_data_space) or 'none',
+    'acceptance_bounds': list(warmup.BOUNDS[sampler.kind]),
   }
 
 
@@ -123,3 +138,15 @@ def _run_id(described):
 def _digest(tensor):
   array = np.ascontiguousarray(tensor.numpy())
   return f'{array.shape} {array.dtype} {hashlib.sha256(array.tobytes()).hexdigest()[:16]}'
+
+
+def claim(folder, described, resume):
+  """Makes the folder that of this run, or refuses it."""
+  for path in folder.rglob(f'*{files.TEMPORARY}'):  # of a process that was killed
+    path.unlink(missing_ok=True)
+  is_old = settle(folder, described)
+  if is_old and not resume:
+    raise errors.InputError(
+      '`run_dir` holds a run already: choose another folder, or `resume=True` to go on with it. '
+      f'Received: run_dir={str(folder)!r}, resume=False'
+    )

@@ -19,14 +19,12 @@ from tfp_reprior.densities import posterior as posterior_lib
 from tfp_reprior.diagnostics import verdict as verdict_lib
 from tfp_reprior.internal import files
 from tfp_reprior.internal.types import Path
-from tfp_reprior.models import readout_split
 from tfp_reprior.sampling import class_prediction, moments
 from tfp_reprior.sampling import draws as draws_lib
 from tfp_reprior.sampling import prediction as prediction_lib
 from tfp_reprior.sampling import warmup as warmup_lib
-from tfp_reprior.version import __version__
 
-_FORMAT = 2  # of files
+FORMAT = 2  # of files
 
 
 class Result:
@@ -370,7 +368,7 @@ class Result:
     description['arrays'] = files.save_arrays(folder / 'result.npz', arrays, run)
     description['model'] = files.file_digest(folder / 'model.keras')
     description['draws'] = self.draws.numbers
-    description['format'] = _FORMAT
+    description['format'] = FORMAT
     files.save_json(folder / 'result.json', description, run)
 
   def __repr__(self):
@@ -378,96 +376,6 @@ class Result:
       f'Result(model={self.posterior.split.model.name!r}, sampler={self.settings["sampler"]!r}, '
       f'num_chains={self.num_chains}, num_draws={self.num_draws}, is_complete={self.is_complete})'
     )
-
-
-def load_result(path: Path, model: keras.Model | None = None) -> Result:
-  """Loads what `Result.save` wrote, or a finished run from its `run_dir`.
-
-  Args:
-    path: The folder.
-    model: The `keras.Model`, for models with layers that Keras cannot load by itself.
-
-  Returns:
-    A `Result`.
-
-  #### Examples
-
-  ```python
-  import numpy as np
-  import tfp_reprior as tfr
-
-  x = np.linspace(-1, 1, 10, dtype=np.float32)[:, np.newaxis]
-  model = tfr.models.fcn((1,), 1, width=16, depth=1)
-  settings = dict(num_chains=2, num_results=20, num_burnin_steps=0, step_size=0.1)
-  tfr.sample_posterior(model, x, np.sin(3 * x), **settings, run_dir='run', progress=False)
-  result = tfr.load_result('run')  # tomorrow, or in another process
-  ```
-  """
-  folder = pathlib.Path(path)
-  if not (folder / 'result.npz').exists():
-    raise errors.InputError(
-      '`path` must be a folder that holds a finished run (a file result.npz). Received: '
-      f'path={str(path)!r}'
-    )
-  description, run = _load_description(folder)
-  arrays = files.load_arrays(folder / 'result.npz', run)
-  if files.digest(arrays, run) != description['arrays']:
-    raise errors.InputError(f'{folder / "result.npz"} is of another result than result.json')
-  draws = draws_lib.Draws(folder / 'draws', is_writer=False, run=run)
-  draws.check_present(description['draws'])
-  if model is None:
-    model = _load_model(folder / 'model.keras', description['model'])
-  split = readout_split.ReadoutSplit(model, **description['prior_stds'])
-  likelihood = likelihoods.from_dict(description['likelihood'])
-
-  def group(prefix):
-    return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
-
-  theta_moments = moments.MeanAndVariance(
-    *([v for _, v in sorted(group(f'theta_{name}/').items())] for name in ('mean', 'variance'))
-  )
-  posterior = posterior_lib.Posterior(split, arrays['x'], arrays['y'], likelihood=likelihood)
-  return Result(
-    posterior.in_space(description['settings']['hidden_space']),
-    description['settings'],
-    group('trace/'),
-    group('warmup/'),
-    description['seconds'],
-    None if description['warmup'] is None else warmup_lib.Warmup.from_dict(description['warmup']),
-    description['is_complete'],
-    draws,
-    theta_moments,
-    (arrays['f_mean'], arrays['f_variance']) if 'f_mean' in arrays else None,
-    arrays.get('x_test'),
-    arrays.get('y_test'),
-    [v for _, v in sorted(group('anchor/').items())] or None,
-    preparation_lib.Preparation.from_json(description.get('preparation', '{}')),
-  )
-
-
-def _load_description(folder):
-  path = folder / 'result.json'
-  description, run = files.load_json(path)
-  if description.get('format') != _FORMAT:
-    versions = description.get('settings', {}).get('versions')
-    raise errors.InputError(
-      f'{path} was written by another version of this package, {versions}, in a form that '
-      f'{__version__} does not know'
-    )
-  return description, run
-
-
-def _load_model(path, seal):
-  """The Keras model of a result; never with code of its own."""
-  again = 'give it to `load_result` as `model`'
-  if not path.exists():
-    raise errors.InputError(f'{path} is missing: {again}')
-  if files.file_digest(path) != seal:
-    raise errors.InputError(f'{path} is damaged, or not the model of this result: {again}')
-  try:
-    return keras.models.load_model(path, safe_mode=True)
-  except Exception as e:  # Keras raises anything
-    raise errors.InputError(f'Keras cannot load {path} ({e}): {again}') from e
 
 
 def _save_model(model, path):

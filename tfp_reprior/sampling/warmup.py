@@ -169,6 +169,25 @@ def default_damping(step_size, num_integrator_steps, friction=1.0):
   return 1.0 if damping > _COMPLETE_REFRESHMENT else damping
 
 
+def check_momentum(sampler, settings):
+  """Refuses settings of a momentum for a sampler without."""
+  for name in () if sampler.has_damping else ('damping', 'num_integrator_steps'):
+    if getattr(settings, name) is not None:
+      raise errors.InputError(
+        f'The sampler {sampler.name!r} has no momentum: leave `{name}` out. Received: '
+        f'{name}={getattr(settings, name)}'
+      )
+
+
+def given_settings(settings):
+  """The arguments of the kernel if the step size of `Settings` was given, a dict."""
+  step_size, num_steps = settings.step_size, settings.num_integrator_steps or 1
+  damping = settings.damping
+  if damping is None:
+    damping = default_damping(step_size, num_steps)
+  return {'step_size': step_size, 'damping': damping, 'num_integrator_steps': num_steps}
+
+
 def adaptive_kernel(sampler):
   """The kernel of a sampler as warm-up runs it: corrected, and with dual averaging around it.
 
