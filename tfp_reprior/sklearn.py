@@ -20,6 +20,7 @@ from tfp_reprior.sampling import preparing, result_files, runs
 
 try:
   import sklearn.base
+  import sklearn.utils
   from sklearn.utils import multiclass, validation
 except ImportError as e:
   raise errors.MissingPackageError(
@@ -303,6 +304,7 @@ class BNNClassifier(sklearn.base.ClassifierMixin, _BNN):
     """
     x = self._inputs(X, reset=True)
     y = validation.column_or_1d(_targets(y), warn=True)
+    sklearn.utils.assert_all_finite(y, input_name='y', estimator_name='BNNClassifier')
     validation.check_consistent_length(X, y)
     multiclass.check_classification_targets(y)
     self.classes_, labels = np.unique(y, return_inverse=True)
@@ -317,7 +319,8 @@ class BNNClassifier(sklearn.base.ClassifierMixin, _BNN):
 
   def predict(self, X: Any) -> np.ndarray:
     """The most probable class at inputs `[m, d]`: `[m]`."""
-    return self.classes_[np.argmax(self.predict_proba(X), axis=-1)]
+    probabilities = self.predict_proba(X)
+    return self.classes_[np.argmax(probabilities, axis=-1)]
 
   def predict_proba(self, X: Any) -> np.ndarray:
     """Probabilities of the classes in the order of `classes_`: `[m, k]`."""

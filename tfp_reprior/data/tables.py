@@ -51,7 +51,7 @@ def as_table(x):
       for s, c in zip(series, is_category, strict=True)
     ]
     missing = [s.isna().to_numpy() for s in series]
-  elif isinstance(x, dict):
+  elif isinstance(x, dict) and not hasattr(x, 'shape'):  # as some sparse matrices
     names, columns = [str(name) for name in x], [np.asarray(values) for values in x.values()]
     missing = [np.array([v is None or v != v for v in values], bool) for values in columns]
     is_category = [False] * len(names)
