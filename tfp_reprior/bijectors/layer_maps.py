@@ -46,7 +46,7 @@ class LayerMaps:
   """
 
   def __init__(self, split, x, regularizer):
-    self._split, self._dtype = split, split.dtype
+    self._split = split
     self._network = dense_layers.DenseLayers(split, x)
     self._layers = self._network.layers
     self.names = [layer.name for layer in self._layers]
@@ -98,9 +98,9 @@ class LayerMaps:
     def product(i, psi, phi, own):
       if not own:
         return tf.matmul(psi, phi), []
-      factor, wide = self._factorize(i, psi, own[0])
-      theta = tf.cast(factor.forward(wide(phi)), phi.dtype)
-      return tf.matmul(psi, theta), [theta, self._log_det(factor, phi)]
+      layer = self._constants[i] or self._factorize(i, psi, own[0])
+      theta = layer.forward(phi, *own[1:])
+      return tf.matmul(psi, theta), [theta, self._log_det(layer, phi)]
 
     return self._move(hidden_phi, product, targets)
 
@@ -111,9 +111,8 @@ class LayerMaps:
       z = tf.matmul(psi, theta)
       if not own:
         return z, []
-      factor, wide = self._factorize(i, psi, own[0])
-      phi = tf.cast(factor.inverse(wide(theta)), theta.dtype)
-      return z, [phi, self._log_det(factor, theta)]
+      layer = self._constants[i] or self._factorize(i, psi, own[0])
+      return z, [layer.inverse(theta, *own[1:]), self._log_det(layer, theta)]
 
     return self._move(hidden_theta, product, targets)
 
@@ -161,16 +160,13 @@ class LayerMaps:
     return psi, moved, self._add_up([some[1] for some in found if some], psi)
 
   def _factorize(self, i, psi, v):
-    """The factor of a layer, and a function that casts to its dtype: float64 for constant ones."""
-    dtype = self._dtype if self._constants[i] is None else tf.float64
-    if v.shape.rank > psi.shape.rank:
-      psi = tf.broadcast_to(psi, tf.concat([tf.shape(v)[:-2], psi.shape], axis=0))
-    a, b = factorization.scale(tf.cast(psi, dtype), tf.cast(v, dtype), self.regularizers[i])
-    space = factorization.choose_space(psi, 'auto')
-    return factorization.make_factor(a, b, space), lambda t: tf.cast(t, dtype)
+    return factorization.factorize(psi, v, self.regularizers[i])
 
-  def _log_det(self, factor, part):
-    return part.shape[-1] * tf.cast(factor.log_det(), part.dtype)
+  @staticmethod
+  def _log_det(layer, part):
+    """Of all units of a layer, `[*chains]`."""
+    zeros = tf.zeros(tf.shape(part)[:-2], part.dtype)
+    return zeros + part.shape[-1] * layer.log_det()
 
   @staticmethod
   def _add_up(values, psi):
@@ -181,8 +177,11 @@ class _ConstantLayer:
   """A layer whose inputs do not depend on weights: everything is made once, in float64.
 
   ```none
-  e = a @ theta - b = R @ phi - dual,    R = a @ S,    dual = inv(K) @ b,    K = I + a @ a.T
+  theta = a.T @ dual + S @ phi,    dual = inv(K) @ b,    K = I + a @ a.T
+  e     = a @ theta - b = R @ phi - dual,    R = a @ S
   ```
+
+  S and its inverse are matrices in feature space, `I - a.T @ W` and `I + a.T @ V` in data space.
 
   Args:
     psi: `[n, d]`.
@@ -191,15 +190,24 @@ class _ConstantLayer:
 
   def __init__(self, psi, lam):
     self._lam = lam
-    a = psi / math.sqrt(lam)
-    n, d = a.shape
+    self._a = psi / math.sqrt(lam)
+    n, d = psi.shape
+    self._is_data = n < d
     with tf.init_scope():  # not in a graph, which other graphs cannot see
-      exact = tf.constant(a)
-      factor = factorization.make_factor(exact, tf.zeros([n, 1], tf.float64), _space(n, d))
-      self._root = factor.root_transpose_matmul(tf.transpose(exact)).numpy().T  # a @ S
+      a, b = tf.constant(self._a), tf.zeros([n, 1], tf.float64)
+      factor = factorization.make_factor(a, b, 'data' if self._is_data else 'feature')
       self._log_det = float(factor.log_det())
-      self._a, self._chol = a, factor.chol.numpy()
-    self._is_data = _space(n, d) == 'data'
+      self._chol = factor.chol.numpy()
+      self._image = factor.root_transpose_matmul(tf.transpose(a)).numpy().T  # R
+      if self._is_data:
+        half = tf.linalg.triangular_solve(factor.chol_plus_identity, a)
+        self._root = tf.linalg.triangular_solve(factor.chol, half, adjoint=True).numpy()  # W
+        self._inverse_root = tf.linalg.triangular_solve(
+          factor.chol_plus_identity, a, adjoint=True
+        ).numpy()  # V
+      else:
+        self._root = factor.root_transpose_matmul(tf.eye(d, dtype=tf.float64)).numpy().T  # S
+        self._inverse_root = self._chol.T
 
   def dual(self, v):
     """`inv(K) @ v / sqrt(lam)` for v `[..., n, w]`."""
@@ -214,16 +222,32 @@ class _ConstantLayer:
       return tf.cast(solve(b), v.dtype)
     return tf.cast(b - tf.matmul(a, solve(tf.matmul(a, b, transpose_a=True))), v.dtype)
 
+  def forward(self, phi, dual):
+    """theta `[..., d, w]`."""
+    root = tf.matmul(tf.constant(self._root, phi.dtype), phi)
+    if self._is_data:
+      return phi + self._transpose_matmul(dual - root)
+    return self._transpose_matmul(dual) + root
+
+  def inverse(self, theta, dual):
+    """phi `[..., d, w]`."""
+    delta = theta - self._transpose_matmul(dual)
+    root = tf.matmul(tf.constant(self._inverse_root, theta.dtype), delta)
+    return delta + self._transpose_matmul(root) if self._is_data else root
+
+  def log_det(self):
+    """`log|det(S)|`, a float."""
+    return self._log_det
+
   def residuals_and_change(self, phi, v, dual):
     """As `gradients.residuals_and_change`, in either space."""
-    e = tf.matmul(tf.constant(self._root, phi.dtype), phi) - dual
+    e = tf.matmul(tf.constant(self._image, phi.dtype), phi) - dual
     constant = tf.reduce_sum(v * dual, axis=[-2, -1]) / math.sqrt(self._lam)
     change = 0.5 * (gradients.sum_squares(e) - constant)
     return e, change + phi.shape[-1] * self._log_det
 
-
-def _space(n, d):
-  return 'data' if n < d else 'feature'
+  def _transpose_matmul(self, values):
+    return tf.matmul(tf.constant(self._a, values.dtype), values, transpose_a=True)
 
 
 def check_regularizers(name, values):
