@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from tfp_reprior import diagnostics, errors, likelihoods, models
 from tfp_reprior.data import tables
+from tfp_reprior.internal import gradients
 from tfp_reprior.internal.types import Activation, NoiseScale, Path
 from tfp_reprior.sampling import draws as draws_lib
 from tfp_reprior.sampling import preparing, result_files, runs
@@ -75,7 +76,9 @@ class _BNN(sklearn.base.BaseEstimator):
 
   def _predict(self, X):
     validation.check_is_fitted(self)
-    return self.result_.predict(self._inputs(X, reset=False))
+    x = self._inputs(X, reset=False)
+    with gradients.forgotten():
+      return self.result_.predict(x)
 
   def _inputs(self, X, reset):
     """A `Table`, if there are columns of text or missing values to impute; else numbers."""

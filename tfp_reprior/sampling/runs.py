@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from tfp_reprior import compilation, data, diagnostics, errors, likelihoods
 from tfp_reprior.densities import posterior as posterior_lib
-from tfp_reprior.internal import distribution
+from tfp_reprior.internal import distribution, gradients
 from tfp_reprior.internal import workers as workers_lib
 from tfp_reprior.internal.types import NoiseScale, Path
 from tfp_reprior.models import readout_split
@@ -214,7 +214,7 @@ def _running(strategy):
   """A context to make a driver in, and to run it."""
   if strategy is not None:
     distribution.check_strategy(strategy)
-  with distribution.scope(strategy), compilation.full_precision():
+  with distribution.scope(strategy), compilation.full_precision(), gradients.forgotten():
     yield
 
 
