@@ -1,6 +1,7 @@
 """Data from .npz and .csv files: what is read, and what every mistake is told."""
 
 import re
+import zipfile
 
 import numpy as np
 import pytest
@@ -176,7 +177,9 @@ def test_columns_named_by_their_number_are_names(save):
     ('4.0,40,virginica', '4.0,40,7', "line 2, column 'species': must be a finite number. Receiv"),
     ('length, width ', 'length,length', 'must have names, all different. Received'),
     ('length, width ', 'length,', 'must have names, all different. Received'),
-    ('length, width ,species', '1,2,3', 'must begin with a line of names of the columns. Receive'),
+    ('length, width ,species', '1,2,3', 'must begin with a line of names of the columns, w'),
+    ('length, width ,species\n', '', 'must begin with a line of names .*Received: 1.0,10,setosa'),
+    ('2.0,20', '2.0,2_0', "line 3, column 'width': must be a finite number. Received: '2_0'"),
     ('2.0,20', '"2.0,20', 'line 6: unexpected end of data'),
   ],
 )
@@ -194,6 +197,24 @@ def test_other_files_than_tables_are_told(save, tmp_path):
   (tmp_path / 'latin.csv').write_bytes(b'a,b\n1,\xe9\n')
   with _refuses('latin.csv must be text in UTF-8'):
     tfr.data.load(str(tmp_path / 'latin.csv'))
+
+
+def test_classes_that_are_equal_numbers_are_one_class(save):
+  text = 'a,b\n1.5,1\n2.5,1.0\n3.5,2\n4.5,+2.00\n5.5,1e0\n6.5,0.5\n'
+  preparation = tfr.data.load(save(text), target='b:class').preparation
+  assert preparation.class_names == ('0.5', '1', '2')
+  _, y = tfr.data.load_new(save('a,b\n1.5,2.0\n1.5,1\n'), preparation)
+  assert y.tolist() == ['2', '1']
+
+
+def test_archives_that_claim_more_than_they_hold_are_refused_before_memory_is_asked_for(tmp_path):
+  header = {'descr': '<f8', 'fortran_order': False, 'shape': (10**13,)}
+  with zipfile.ZipFile(tmp_path / 'a.npz', 'w') as archive:
+    for name in ('x.npy', 'y.npy'):
+      with archive.open(name, 'w') as file:
+        np.lib.format.write_array_header_1_0(file, header)
+  with _refuses('a.npz is damaged: x.npy should have 80000000000000 bytes of numbers. Received: 0'):
+    tfr.data.load(tmp_path / 'a.npz')
 
 
 def test_an_unknown_target_column_is_told(save):

@@ -79,7 +79,15 @@ def _scale(flag, value):
       f'{", ".join(f"{n} ({count})" for n, (_, count) in _PRIORS.items())}; in brackets the number '
       f'of parameters. Received: --{flag}={value}'
     ) from e
-  return getattr(tfp.distributions, distribution)(*parameters)
+  make = getattr(tfp.distributions, distribution)
+  try:
+    make(*parameters, validate_args=True)
+  except Exception as e:  # TensorFlow raises anything
+    raise errors.InputError(
+      f'--{flag} must have parameters that {distribution} of TensorFlow Probability takes. '
+      f'Received: --{flag}={value}'
+    ) from e
+  return make(*parameters)
 
 
 def targets(likelihood, preparation, y):

@@ -69,6 +69,6 @@ def _load(path):
   import keras  # imports TensorFlow
 
   try:
-    return keras.models.load_model(path)
+    return keras.models.load_model(path, safe_mode=True)
   except Exception as e:  # what is damaged can fail in any way
     raise errors.InputError(f'Keras cannot load --model={path}: {e}') from e

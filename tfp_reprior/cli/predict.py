@@ -2,6 +2,7 @@
 
 import csv
 import dataclasses
+import io
 import pathlib
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 import tfp_reprior as tfr
 from tfp_reprior import errors
 from tfp_reprior.cli import flags
+from tfp_reprior.internal import files, parsing
 
 HELP = 'predict at new inputs'
 
@@ -34,6 +36,7 @@ examples:
   tfp-reprior predict runs/digits --data=images.npz --output=predictions.npz"""
 
 _LEVELS = (0.05, 0.5, 0.95)
+_FORMULA = ('=', '+', '-', '@', '\t', '\r')
 
 
 def add_arguments(parser):
@@ -67,7 +70,7 @@ def run(args):
   prediction = result.predict(x)
   arrays = to_arrays(prediction, preparation)
   if output.suffix == '.npz':
-    np.savez(output, **arrays)
+    files.write_atomically(output, lambda file: np.savez(file, **arrays))
   else:
     write_table(output, arrays, getattr(x, 'columns', {}))
   if y is not None:
@@ -129,15 +132,20 @@ def write_table(path, arrays, inputs=None):
       columns[f'quantile_{level}{ending}'] = quantile[:, j]
   kept = {n if n not in columns else f'input_{n}': v for n, v in (inputs or {}).items()}
   columns = {**kept, **columns}
-  with open(path, 'w', newline='', encoding='utf-8') as file:
-    writer = csv.writer(file)
-    writer.writerow(columns)
-    for row in zip(*columns.values(), strict=True):
-      writer.writerow([_cell(value) for value in row])
+  text = io.StringIO(newline='')
+  writer = csv.writer(text)
+  for row in (columns, *zip(*columns.values(), strict=True)):
+    writer.writerow([_cell(value) for value in row])
+  files.write_atomically(path, lambda file: file.write(text.getvalue().encode()))
 
 
 def _cell(value):
-  """A number with six digits, text as it is, and nothing for what is missing."""
+  """A number with six digits, text as it is, and nothing for what is missing.
+
+  Text that spreadsheet programs would take for a formula, and run, has an apostrophe before it.
+  """
+  if isinstance(value, str) and value.startswith(_FORMULA) and not parsing.is_finite_number(value):
+    return f"'{value}"
   if value is None or isinstance(value, str):
     return value
   return '' if np.isnan(value) else f'{value:.6g}'

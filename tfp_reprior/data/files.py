@@ -11,6 +11,7 @@ import numpy as np
 from tfp_reprior import errors
 from tfp_reprior.data import tables
 from tfp_reprior.data.preparation import RawData
+from tfp_reprior.internal import checks, parsing
 
 _MARKS = {':class': True, ':real': False}
 _MISSING = ('', 'na', 'n/a', 'nan', 'null')  # cells in small letters
@@ -80,10 +81,32 @@ def read_new_npz(path, preparation):
 def _read_arrays(path):
   _check_is_file(path)
   try:
+    checks.fits_memory(path, _num_bytes(path))
     with np.load(path, allow_pickle=False) as file:
       return {name: file[name] for name in file.files}
-  except (ValueError, EOFError, TypeError, zipfile.BadZipFile) as e:
+  except errors.InputError:
+    raise
+  except Exception as e:  # what is damaged can fail in any way
     raise errors.InputError(f'{path} must be a .npz file of arrays, as of numpy.savez: {e}') from e
+
+
+def _num_bytes(path):
+  """What the arrays of a .npz file take in memory, by their headers; refuses those that lie."""
+  total = 0
+  with zipfile.ZipFile(path) as archive:
+    for member in archive.infolist():
+      with archive.open(member) as file:
+        version = np.lib.format.read_magic(file)
+        read = np.lib.format.read_array_header_1_0
+        shape, _, dtype = (read if version == (1, 0) else np.lib.format.read_array_header_2_0)(file)
+        num_bytes = math.prod(shape) * dtype.itemsize
+        if num_bytes != member.file_size - file.tell() and not dtype.hasobject:
+          raise errors.InputError(
+            f'{path} is damaged: {member.filename} should have {num_bytes} bytes of numbers. '
+            f'Received: {member.file_size - file.tell()}'
+          )
+      total += num_bytes
+  return total
 
 
 def _check_is_file(path):
@@ -161,7 +184,7 @@ class _Table(NamedTuple):
     """A column as float64, with NaN for missing values, if there may be any."""
     cells = self.column(name, is_complete)
     for i, cell in enumerate(cells):
-      if cell is not None and not _is_finite_number(cell):
+      if cell is not None and not parsing.is_finite_number(cell):
         raise self.error(i, name, f'must be a finite number. Received: {cell!r}')
     return np.array([np.nan if cell is None else cell for cell in cells], np.float64)
 
@@ -170,7 +193,7 @@ class _Table(NamedTuple):
     cells = self.column(name, is_complete)
     if is_text is None:
       present = [cell for cell in cells if cell is not None]
-      is_text = sum(map(_is_finite_number, present)) < len(present) / 2
+      is_text = sum(map(parsing.is_finite_number, present)) < len(present) / 2
     return np.array(cells, object) if is_text else self.numbers(name, is_complete)
 
   def error(self, i, name, problem):
@@ -188,13 +211,15 @@ def read_csv(path, target=None, missing='refuse'):
   features = [name for name in table.names if name != target]
   x = tables.Table({name: table.inputs(name, missing == 'refuse') for name in features})
   class_names, note, cells = None, '', table.column(target)
+  if is_class:
+    cells = list(map(_label, cells))
   labels = np.array(cells)
   if all(map(_is_integer, cells)):
     labels = labels.astype(int)  # so that 10 comes after 9
     if is_class is None:
       note = _note(f'{target!r}', labels, f'target {target}:real', f'target {target}:class')
       is_class = tables.class_values(labels) is not None
-  if is_class or (is_class is None and not any(map(_is_finite_number, cells))):
+  if is_class or (is_class is None and not any(map(parsing.is_finite_number, cells))):
     class_names, [y] = _classes(path, [labels])
   else:
     y = table.numbers(target)[:, np.newaxis]
@@ -239,7 +264,10 @@ def read_new_csv(path, preparation):
     return x, None
   if preparation.class_names is None:
     return x, table.numbers(preparation.target_name)[:, np.newaxis]
-  names = table.column(preparation.target_name)
+  names = [
+    name if name in preparation.class_names else _label(name)
+    for name in table.column(preparation.target_name)
+  ]
   preparation.labels(names)  # unknown ones are refused
   return x, np.array(names)
 
@@ -268,16 +296,26 @@ def _read_table(path):
         f'Received: {len(row)}'
       )
   lines, rows = zip(*numbered[1:], strict=True)
-  return _Table(str(path), names, list(rows), list(lines))
+  table = _Table(str(path), names, list(rows), list(lines))
+  _check_first_line(table)
+  return table
 
 
 def _check_names(path, names):
   if len(set(names)) < len(names) or '' in names:
     raise errors.InputError(f'Columns of {path} must have names, all different. Received: {names}')
-  is_counted = names == [str(i) for i in range(len(names))]
-  if all(map(_is_finite_number, names)) and not is_counted:
+
+
+def _check_first_line(table):
+  """Refuses data where names of columns should be: numbers above numbers, text above text."""
+  is_counted = table.names == [str(i) for i in range(len(table.names))]
+  is_number = [parsing.is_finite_number(name) for name in table.names]
+  holds_number = [parsing.is_finite_number(cell.strip()) for cell in table.rows[0]]
+  looks_like_data = all(is_number) or (any(is_number) and is_number == holds_number)
+  if looks_like_data and not is_counted:
     raise errors.InputError(
-      f'{path} must begin with a line of names of the columns. Received: {",".join(names)}'
+      f'{table.path} must begin with a line of names of the columns, with letters where numbers '
+      f'follow. Received: {",".join(table.names)}'
     )
 
 
@@ -296,11 +334,12 @@ def _find_target(table, target):
   return name, _MARKS[mark + kind]
 
 
-def _is_finite_number(cell):
-  try:
-    return math.isfinite(float(cell))
-  except ValueError:
-    return False
+def _label(cell):
+  """A class by its name; numbers that are equal are one class, however they are written."""
+  if not parsing.is_finite_number(cell):
+    return cell
+  value = parsing.number(cell)
+  return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
 
 
 def _is_integer(cell):

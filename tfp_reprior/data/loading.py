@@ -136,7 +136,7 @@ def load(
     raw = _read(name, data_dir, target, missing)
   train, test = subsets.split(raw, num_train, num_test, subset, rng)
   if raw.class_names is None:
-    refuse_constants(train[1])
+    refuse_constants(train[1], str(name))
   preparation = Preparation.of(raw, *train)
   return Dataset(
     x_train=preparation.inputs(train[0]),

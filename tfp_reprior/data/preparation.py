@@ -259,11 +259,12 @@ def _unless_done(mean, std):
   return np.where(is_done, 0.0, mean).tolist(), np.where(is_done, 1.0, std).tolist()
 
 
-def refuse_constants(y):
+def refuse_constants(y, name='y'):
   """Refuses real targets `[n, k]` that do not vary."""
   if np.any(np.min(y, axis=0) == np.max(y, axis=0)):
     raise errors.InputError(
-      f'Training targets must not be constant. Received: {len(y)} targets, the first is {y[0]}'
+      f'Training targets must not be constant. Received: {len(y)} targets, the first is {y[0]}, '
+      f'of {name}'
     )
 
 

@@ -1,9 +1,14 @@
 """Raw data that come with other packages, or are made up."""
 
+import re
+
 import numpy as np
 
 from tfp_reprior import errors
 from tfp_reprior.data.preparation import RawData
+
+# A name of TensorFlow Datasets, maybe with a configuration and a version, and no other place.
+_NAME = re.compile(r'[A-Za-z][A-Za-z0-9_]*(/[A-Za-z0-9_.+-]+)?(:[0-9]+\.[0-9]+\.[0-9]+)?')
 
 
 def toy(num_train, num_test, rng):
@@ -73,14 +78,17 @@ def tensorflow_dataset(name, data_dir, others):
   """
   import tensorflow_datasets as tfds  # kept out of `import tfp_reprior`
 
+  unknown = errors.InputError(
+    f'`name` must be {others}, or a data set of TensorFlow Datasets, of its catalogue or in '
+    f'`data_dir`. Received: name={name!r}, data_dir={data_dir!r}'
+  )
+  if not _NAME.fullmatch(str(name)):
+    raise unknown  # such as `huggingface:...`, for which it would go to the network, and run code
   try:
     # Neither this nor `as_dataset` below downloads.
-    builder = tfds.builder(name, data_dir=data_dir)
-  except ValueError as e:
-    raise errors.InputError(
-      f'`name` must be {others}, or a data set of TensorFlow Datasets, of its catalogue or in '
-      f'`data_dir`. Received: name={name!r}, data_dir={data_dir!r}'
-    ) from e
+    builder = tfds.builder(str(name), data_dir=data_dir, try_gcs=False)
+  except Exception as e:  # of a folder that is damaged, anything
+    raise unknown from e
   label = _check_features(name, builder.info)
   if not builder.info.splits:
     raise errors.InputError(
@@ -90,7 +98,13 @@ def tensorflow_dataset(name, data_dir, others):
     )
 
   def arrays(split):
-    return tfds.as_numpy(builder.as_dataset(split=split, batch_size=-1, as_supervised=True))
+    try:
+      return tfds.as_numpy(builder.as_dataset(split=split, batch_size=-1, as_supervised=True))
+    except Exception as e:  # what is damaged can fail in any way
+      raise errors.InputError(
+        f'{name!r} in `data_dir` is damaged, or not all there ({str(e).splitlines()[0]}). '
+        f'Received: data_dir={data_dir!r}'
+      ) from e
 
   test = arrays('test') if 'test' in builder.info.splits else (None, None)
   return RawData(*arrays('train'), *test, class_names=tuple(label.names), target_name='label')

@@ -236,6 +236,6 @@ def _sklearn(module):
   try:
     return importlib.import_module(f'sklearn.{module}')  # kept out of `import tfp_reprior`
   except ImportError as e:
-    raise ImportError(
+    raise errors.MissingPackageError(
       'Categories and missing values need scikit-learn: pip install tfp-reprior[data]'
     ) from e

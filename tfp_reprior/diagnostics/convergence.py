@@ -204,7 +204,7 @@ def _by_halves(fn, draws):
     fn: Function of `[s // 2, 2 c, q]`, which returns `[q]`.
     draws: `[s, c, ...]`; with an odd number the one in the middle goes.
   """
-  draws = np.asarray(draws, np.float64)
+  draws = np.asarray(draws)
   if draws.ndim < 2 or draws.shape[0] < _FEWEST_DRAWS:
     raise errors.InputError(
       f'`draws` must have shape [s, c, ...] with {_FEWEST_DRAWS} draws or more. Received: draws of '
@@ -212,11 +212,15 @@ def _by_halves(fn, draws):
     )
   s, c, *shape = draws.shape
   columns = draws.reshape([s, c, -1])
-  columns = np.where(np.all(np.isfinite(columns), axis=(0, 1)), columns, 0.0)  # constant: NaN
-  columns = np.concatenate([columns[: s // 2], columns[-(s // 2) :]], axis=1)
   at_once = max(1, _MOST_NUMBERS // (s * c))
+
+  def apply(columns):
+    columns = columns.astype(np.float64)
+    columns = np.where(np.all(np.isfinite(columns), axis=(0, 1)), columns, 0.0)  # constant: NaN
+    return fn(np.concatenate([columns[: s // 2], columns[-(s // 2) :]], axis=1))
+
   with np.errstate(invalid='ignore', divide='ignore'):
-    pieces = [fn(columns[..., i : i + at_once]) for i in range(0, columns.shape[-1], at_once)]
+    pieces = [apply(columns[..., i : i + at_once]) for i in range(0, columns.shape[-1], at_once)]
   return np.concatenate(pieces).reshape(shape)
 
 

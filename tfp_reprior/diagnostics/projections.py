@@ -11,6 +11,7 @@ from tfp_reprior.internal.types import Seed, State
 
 # Up to this many numbers, directions are dense and Gaussian, as in the paper.
 _LARGEST_DENSE = 2**24
+MOST = 10**6  # projections: more would only take memory
 
 
 class RandomProjections:
@@ -49,7 +50,7 @@ class RandomProjections:
     seed: Seed = 0,
     dtype: tf.DType = tf.float32,
   ) -> None:
-    r = checks.positive_integer('num_projections', num_projections)
+    r = checks.positive_integer('num_projections', num_projections, MOST)
     self._event_shapes = [tuple(shape) for shape in event_shapes]
     sizes = [math.prod(shape) for shape in event_shapes]
     self._num_projections = r

@@ -55,6 +55,13 @@ def unit_interval(name, value):
   return value
 
 
+def scalar(name, value):
+  """Refuses a `value` that is no single number."""
+  if np.ndim(value) or _known_number(name, value) is None:
+    raise errors.InputError(f'`{name}` must be a number. Received: {name}={value!r}')
+  return value
+
+
 def positive_integer(name, value, most=_MOST):
   """Refuses a `value` that is not a positive Python (or NumPy) integer, or above `most`."""
   return _integer(name, value, 1, most, 'a positive integer')

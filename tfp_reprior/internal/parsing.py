@@ -5,6 +5,8 @@
 
 import re
 
+from tfp_reprior import errors
+
 _INTEGER = re.compile(r'[+-]?[0-9]{1,300}')
 _NUMBER = re.compile(r'[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?')
 
@@ -12,14 +14,14 @@ _NUMBER = re.compile(r'[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?')
 def integer(text):
   """The integer that a text is, or a `ValueError`."""
   if not _INTEGER.fullmatch(text):
-    raise ValueError(f'not an integer: {text!r}')
+    raise errors.InputError(f'not an integer: {text!r}')
   return int(text)
 
 
 def number(text):
   """The float that a text is, or a `ValueError`; those too large are infinite."""
   if not _NUMBER.fullmatch(text):
-    raise ValueError(f'not a number: {text!r}')
+    raise errors.InputError(f'not a number: {text!r}')
   return float(text)
 
 

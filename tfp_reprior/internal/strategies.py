@@ -115,7 +115,8 @@ def _cluster(text):
   try:
     config = json.loads(text)
     addresses = [a for kind in ('chief', 'worker') for a in config['cluster'].get(kind, [])]
-    ports = [_host_and_port(address)[1] for address in addresses]
+    for address in addresses:
+      _host_and_port(address)
     task = {kind: dict(enumerate(config['cluster'][kind])) for kind in config['cluster']}
     own = addresses.index(task[config['task']['type']][int(config['task']['index'])])
   except (AttributeError, IndexError, KeyError, TypeError, ValueError) as e:
@@ -124,17 +125,17 @@ def _cluster(text):
       'which of them this is, such as {"cluster": {"worker": ["host1:2222", "host2:2222"]}, '
       f'"task": {{"type": "worker", "index": 0}}}}. Received: TF_CONFIG={text}'
     ) from e
-  return addresses, ports[own], own
+  return addresses, own
 
 
-def _meet(addresses, port, own, most_seconds):
+def _meet(addresses, own, most_seconds):
   """Waits until every other worker has been there.
 
   TensorFlow itself waits for them without an end, and lets nothing else run meanwhile.
   """
   missing = set(range(len(addresses))) - {own}
   end = time.monotonic() + most_seconds
-  with _listen(port):
+  with _listen(addresses[own]):
     while missing:
       missing -= {i for i in missing if _answers(addresses[i])}
       if missing and time.monotonic() > end:
@@ -147,12 +148,12 @@ def _meet(addresses, port, own, most_seconds):
         time.sleep(0.2)
 
 
-def _listen(port):
+def _listen(address):
   try:
-    return socket.create_server(('', port))
+    return socket.create_server(_host_and_port(address))
   except OSError as e:
     raise errors.InputError(
-      f'The port of this worker in TF_CONFIG cannot be used ({e.strerror}). Received: port {port}'
+      f'The address of this worker in TF_CONFIG cannot be used ({e.strerror}). Received: {address}'
     ) from e
 
 

@@ -58,6 +58,8 @@ def _inline(svg, label):
   view_box, content = re.search(
     r'<svg [^>]*viewBox="([^"]*)"[^>]*>(.*)</svg>\s*', svg, re.DOTALL
   ).groups()
+  # The page has one style sheet, which has this rule.
+  content = re.sub(r'<style.*?</style>', '', content, flags=re.DOTALL)
   # In paths tenths of a point will do.
   content = re.sub(r' d="[^"]*"', lambda path: re.sub(r'(\.\d)\d+', r'\1', path.group()), content)
   # Names are unique in a drawing, and have to be so in a page.

@@ -1,5 +1,7 @@
 """The report page."""
 
+import base64
+import hashlib
 import math
 import pathlib
 from collections.abc import Sequence
@@ -65,29 +67,44 @@ def write_report(
       f'`names` must hold a name for each of the {len(results)} results. Received: names={names}'
     )
   runs = [measures.Run(result, str(name)) for result, name in zip(results, names, strict=True)]
-  template = _template()  # first, because it fails without Jinja2
+  environment = _environment()  # first, because it fails without Jinja2
   sections = [_section(run) | {'id': f'run-{i}'} for i, run in enumerate(runs, 1)]
   compared = comparison.section(runs) if len(runs) > 1 else None
-  page = template.render(sections=sections, comparison=compared, version=__version__).encode()
-  files.write_atomically(path, lambda file: file.write(page))
+  style = environment.get_template('style.css').render()
+  page = environment.get_template('page.html').render(
+    sections=sections,
+    comparison=compared,
+    version=__version__,
+    style=style,
+    policy=_policy(style),
+  )
+  files.write_atomically(path, lambda file: file.write(page.encode()))
   return pathlib.Path(path)
 
 
-def _template():
+def _policy(style):
+  """What browsers let the page do: show its own style sheet and drawings, and nothing else."""
+  digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+  return (
+    f"default-src 'none'; style-src-elem 'sha256-{digest}'; style-src-attr 'unsafe-inline'; "
+    "base-uri 'none'; form-action 'none'"
+  )
+
+
+def _environment():
   try:
     import jinja2  # kept out of `import tfp_reprior`
   except ImportError as e:
     raise errors.MissingPackageError(
       'The report needs Jinja2: pip install tfp-reprior[plot]'
     ) from e
-  environment = jinja2.Environment(
+  return jinja2.Environment(
     loader=jinja2.PackageLoader('tfp_reprior.report'),
     autoescape=True,
     undefined=jinja2.StrictUndefined,
     trim_blocks=True,
     lstrip_blocks=True,
   )
-  return environment.get_template('page.html')
 
 
 def _section(run):

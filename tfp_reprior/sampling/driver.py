@@ -23,6 +23,7 @@ from tfp_reprior.sampling import (
   room,
   runner,
   samplers,
+  saved_models,
 )
 from tfp_reprior.sampling import draws as draws_lib
 from tfp_reprior.sampling import planner as planner_lib
@@ -355,7 +356,8 @@ class Driver:
     if self._folder is None:
       return
     if self._workers.is_chief:
-      identity.claim(self._folder, described, resume)
+      if identity.claim(self._folder, described, resume):
+        saved_models.warn_of_layers(self._posterior.split.network.model)
     self._workers.wait()
     if not identity.is_there(self._folder):
       raise errors.InputError(

@@ -150,3 +150,4 @@ def claim(folder, described, resume):
       '`run_dir` holds a run already: choose another folder, or `resume=True` to go on with it. '
       f'Received: run_dir={str(folder)!r}, resume=False'
     )
+  return not is_old

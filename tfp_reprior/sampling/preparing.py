@@ -54,7 +54,8 @@ def prepare(split, x, y, x_test, y_test, noise_scale, likelihood, standardize):
     likelihood = likelihoods.Gaussian(noise_scale)
   if isinstance(standardize, preparation_lib.Preparation):
     return Prepared(x, y, x_test, y_test, likelihood, standardize)
-  if x is None or y is None:
+  is_known = likelihood is None or isinstance(likelihood, likelihoods.Likelihood)
+  if x is None or y is None or not is_known:
     return Prepared(x, y, x_test, y_test, likelihood, preparation_lib.Preparation())  # refused soon
   x, y = as_inputs('x', x), as_array('y', y)
   likelihood, class_names = _classes(y, split.num_outputs, likelihood)

@@ -1,10 +1,8 @@
 """The result of sampling: traces, predictions, diagnostics, files."""
 
 import functools
-import os
 import pathlib
 import textwrap
-import warnings
 from typing import Any
 
 import keras
@@ -19,7 +17,7 @@ from tfp_reprior.densities import posterior as posterior_lib
 from tfp_reprior.diagnostics import verdict as verdict_lib
 from tfp_reprior.internal import files
 from tfp_reprior.internal.types import Path
-from tfp_reprior.sampling import class_prediction, moments
+from tfp_reprior.sampling import class_prediction, moments, saved_models
 from tfp_reprior.sampling import draws as draws_lib
 from tfp_reprior.sampling import prediction as prediction_lib
 from tfp_reprior.sampling import warmup as warmup_lib
@@ -343,7 +341,7 @@ class Result:
     folder = pathlib.Path(path)
     folder.mkdir(parents=True, exist_ok=True)
     run = self.draws.run
-    _save_model(self.posterior.split.network.model, folder / 'model.keras')
+    saved_models.save(self.posterior.split.network.model, folder / 'model.keras')
     self.draws.copy_to(folder / 'draws')
     arrays = {f'trace/{name}': values for name, values in self.trace.items()}
     arrays |= {f'warmup/{name}': values for name, values in self.warmup_trace.items()}
@@ -376,19 +374,6 @@ class Result:
       f'Result(model={self.posterior.split.model.name!r}, sampler={self.settings["sampler"]!r}, '
       f'num_chains={self.num_chains}, num_draws={self.num_draws}, is_complete={self.is_complete})'
     )
-
-
-def _save_model(model, path):
-  temporary = path.with_name('temporary.keras')  # Keras insists on how the name ends
-  try:
-    model.save(temporary)
-    os.replace(temporary, path)  # whole or not at all
-  except (NotImplementedError, TypeError, ValueError) as e:
-    warnings.warn(
-      f'Keras cannot save the model ({e}): `load_result` will need it as `model`.', stacklevel=3
-    )
-  finally:
-    temporary.unlink(missing_ok=True)
 
 
 def _kind(value):

@@ -11,7 +11,7 @@ from tfp_reprior.internal import files
 from tfp_reprior.internal.types import Path
 from tfp_reprior.models import readout_split
 from tfp_reprior.sampling import draws as draws_lib
-from tfp_reprior.sampling import moments
+from tfp_reprior.sampling import moments, saved_models
 from tfp_reprior.sampling import result as result_lib
 from tfp_reprior.sampling import warmup as warmup_lib
 from tfp_reprior.version import __version__
@@ -53,7 +53,7 @@ def load_result(path: Path, model: keras.Model | None = None) -> result_lib.Resu
   draws = draws_lib.Draws(folder / 'draws', is_writer=False, run=run)
   draws.check_present(description['draws'])
   if model is None:
-    model = _load_model(folder / 'model.keras', description['model'])
+    model = saved_models.load(folder / 'model.keras', description['model'])
   split = readout_split.ReadoutSplit(model, **description['prior_stds'])
   likelihood = likelihoods.from_dict(description['likelihood'])
 
@@ -92,16 +92,3 @@ def _load_description(folder):
       f'{__version__} does not know'
     )
   return description, run
-
-
-def _load_model(path, seal):
-  """The Keras model of a result; never with code of its own."""
-  again = 'give it to `load_result` as `model`'
-  if not path.exists():
-    raise errors.InputError(f'{path} is missing: {again}')
-  if files.file_digest(path) != seal:
-    raise errors.InputError(f'{path} is damaged, or not the model of this result: {again}')
-  try:
-    return keras.models.load_model(path, safe_mode=True)
-  except Exception as e:  # Keras raises anything
-    raise errors.InputError(f'Keras cannot load {path} ({e}): {again}') from e

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from tfp_reprior import errors
 from tfp_reprior.bijectors import layer_maps
+from tfp_reprior.diagnostics import projections
 from tfp_reprior.internal import checks
 from tfp_reprior.models import data_space_layers
 from tfp_reprior.sampling import samplers
@@ -49,8 +50,11 @@ class Settings:
     checks.one_of('sampler', self.sampler, samplers.NAMES)
     if self.hidden_space is not None:
       checks.one_of('hidden_space', self.hidden_space, data_space_layers.HIDDEN_SPACES)
-    for name in ('num_chains', 'num_results', 'thinning', 'num_projections'):
+    for name in ('num_chains', 'num_results', 'thinning'):
       self._set(name, checks.positive_integer(name, getattr(self, name)))
+    most = projections.MOST
+    count = checks.positive_integer('num_projections', self.num_projections, most)
+    self._set('num_projections', count)
     for name in ('num_burnin_steps', 'num_kept_draws'):
       if getattr(self, name) is not None:
         self._set(name, checks.natural_number(name, getattr(self, name)))
@@ -59,9 +63,11 @@ class Settings:
       self._set('num_integrator_steps', value)
     for name in ('step_size', 'over_dispersion'):
       if getattr(self, name) is not None:
-        self._set(name, float(checks.positive(name, getattr(self, name))))
+        self._set(name, float(checks.positive(name, checks.scalar(name, getattr(self, name)))))
     if self.damping is not None:
-      self._set('damping', float(checks.unit_interval('damping', self.damping)))
+      self._set(
+        'damping', float(checks.unit_interval('damping', checks.scalar('damping', self.damping)))
+      )
     self._check_warmup()
     if self.sampler.endswith('standard') and self.regularizer not in (None, math.inf):
       raise errors.InputError(
@@ -72,7 +78,10 @@ class Settings:
     if self.regularizer == 'tuned':
       self._check_tuned_regularizer()
     elif not (self.regularizer in (None, math.inf) or isinstance(self.regularizer, str)):
-      self._set('regularizer', float(checks.positive('regularizer', self.regularizer)))
+      self._set(
+        'regularizer',
+        float(checks.positive('regularizer', checks.scalar('regularizer', self.regularizer))),
+      )
     self._set('seed', checks.seed('seed', self.seed))
 
   def _check_layer_regularizer(self):
