@@ -42,6 +42,7 @@ _INSTALL_REQUIRES = [
 _DATA = ['scikit-learn']
 _PLOT = ['matplotlib', 'jinja2>=3.1', 'arviz>=0.20,<1']
 _TEST = [
+  'hypothesis>=6.100',
   # Pinned, because another version may ask for more types.
   'mypy==2.4.1',
   'pytest>=8',

@@ -21,12 +21,15 @@ import tempfile
 import time
 import warnings
 
-import fault_cases
 import numpy as np
 from absl import app, flags
 
 import tfp_reprior as tfr
 from tfp_reprior.cli import main as cli
+
+_CASES = str(pathlib.Path(__file__).resolve().parents[1] / 'tests')
+sys.path.append(_CASES)
+import fault_cases  # noqa: E402
 
 _GROUPS = flags.DEFINE_list('groups', ['all'], 'Which: flags, arguments, files, damage, signals.')
 _EVERY = flags.DEFINE_integer('every', 1, 'One case in how many.', 1)
@@ -127,8 +130,7 @@ def damage_cases(folder):
 
 
 def _start(folder):
-  scripts = str(pathlib.Path(__file__).resolve().parent)
-  environment = {**os.environ, 'PYTHONPATH': os.pathsep.join([scripts, *sys.path])}
+  environment = {**os.environ, 'PYTHONPATH': os.pathsep.join([_CASES, *sys.path])}
   command = [sys.executable, '-c', _RUN, str(folder)]
   return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, start_new_session=True)
 
@@ -183,7 +185,7 @@ def all_cases(groups, folder):
       fault_cases.sample(folder)
   if groups & {'all', 'damage'}:
     yield from damage_cases(folder)
-  if groups & {'all', 'signals'} or _KILLS.value:
+  if groups & {'all', 'signals'}:
     yield from signal_cases(folder)
 
 

@@ -29,6 +29,8 @@ RUNS = {
     '--models=linear --tables=wine,diabetes --num_splits=1 --json={json}',
     ['wine, split 0, linear: nll', 'diabetes, split 0, linear: nll'],
   ),
+  'benchmark_long_run': ('--nums_draws=60,120', ['| with verdict |']),
+  'faults': ('--groups=arguments --every=40', [' cases, 0 silent']),
   'benchmark_density': (
     '--widths=4 --nums_data=3 --nums_chains=1,2 --num_rounds=1 --json={json}',
     ['collapsed / standard', '| 4 | 3 | 2 |'],

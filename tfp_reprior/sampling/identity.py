@@ -141,13 +141,12 @@ def _digest(tensor):
 
 
 def claim(folder, described, resume):
-  """Makes the folder that of this run, or refuses it."""
+  """Makes the folder that of this run, or refuses it. Returns whether the run is new."""
   for path in folder.rglob(f'*{files.TEMPORARY}'):  # of a process that was killed
     path.unlink(missing_ok=True)
-  is_old = settle(folder, described)
-  if is_old and not resume:
+  if is_there(folder) and not resume:
     raise errors.InputError(
       '`run_dir` holds a run already: choose another folder, or `resume=True` to go on with it. '
       f'Received: run_dir={str(folder)!r}, resume=False'
     )
-  return not is_old
+  return not settle(folder, described)
