@@ -1,6 +1,9 @@
 """The report page: figures of the run, whatever is missing, and nothing from elsewhere."""
 
+import base64
 import copy
+import hashlib
+import html
 import html as html_lib
 import html.parser
 import re
@@ -159,8 +162,12 @@ def test_the_page_is_well_formed_and_needs_nothing_else(write, regression, class
   assert np.max(np.diff(outline.levels)) == 1
   assert len(outline.ids) == len(set(outline.ids))
   assert not outline.tags & {'script', 'link', 'img', 'iframe', 'object', 'base'}
-  assert 'http' not in page and '@import' not in page
+  assert 'http:' not in page and 'https:' not in page and '@import' not in page
   assert set(re.findall(r'(?:url\(|href=")(.)', page)) == {'#'}
+  [style] = re.findall(r'<style>(.*?)</style>', page, re.DOTALL)
+  digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+  policy = f"content=\"default-src 'none'; style-src-elem 'sha256-{digest}'; style-src-attr 'unsafe"
+  assert policy in html.unescape(page) and page.count('<style') == 1
   assert '<html lang="en">' in page and '<title>Posterior sampling: ' in page
 
 
