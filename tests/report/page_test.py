@@ -4,7 +4,6 @@ import base64
 import copy
 import hashlib
 import html
-import html as html_lib
 import html.parser
 import re
 
@@ -225,8 +224,8 @@ def test_the_page_says_what_the_verdict_says(write, pretend, noise):
     )
     assert (shown, headline) == (level, judged.headline)
     reasons = re.findall('<li>(.*?)</li>', rest)
-    assert [html_lib.unescape(r) for r in reasons] == [r.text for r in judged.reasons]
-    assert all(advice in html_lib.unescape(rest) for advice in judged.advice)
+    assert [html.unescape(r) for r in reasons] == [r.text for r in judged.reasons]
+    assert all(advice in html.unescape(rest) for advice in judged.advice)
 
 
 def test_tables_have_all_that_was_judged_and_every_chain(regression, regression_page):
