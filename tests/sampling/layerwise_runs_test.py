@@ -72,7 +72,7 @@ def test_a_position_holds_the_anchor_that_its_state_depends_on():
   saved = position.Position(start, tf.float64, sampler.anchor).to_arrays()
   sampler.start_fn(2, seed=5)
   assert not np.allclose(sampler.theta_fn(start)[0], theta[0])
-  position.Position(start, tf.float64, sampler.anchor).restore(saved)
+  position.Position(start, tf.float64, sampler.anchor).restore(saved, lambda _: None)
   for part, other in zip(sampler.theta_fn(start), theta, strict=True):
     np.testing.assert_array_equal(part, other)
 
