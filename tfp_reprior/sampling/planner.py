@@ -29,7 +29,8 @@ _MOST_CHECKS = 4
 # has to be, to be taken.
 _SHORTER = 1 / 3
 _BETTER = 1.2
-_CLEAR = 0.3  # an autocorrelation that is no noise, in runs of that length
+# From where on an autocorrelation counts as a slow one: this, or so many deviations of noise.
+_CLEAR, _NUM_DEVIATIONS = 0.3, 3
 # How many deviations apart the log-likelihoods of two regions are.
 _FAR = 5.0
 
@@ -221,8 +222,8 @@ class Planner:
     measured = []
     for i, rates in enumerate(mixing_rates(traces, spacings, lag), -len(candidates)):
       slowest = min(rates, key=rates.get)
-      measured.append(rates[slowest])
-      self._blocks[i] = self._blocks[i]._replace(ess_per_gradient=measured[-1], slowest=slowest)
+      self._blocks[i] = self._blocks[i]._replace(ess_per_gradient=rates[slowest], slowest=slowest)
+      measured.append(overall_rate(rates))
     best = int(np.argmax(measured))
     if measured[best] <= _BETTER * measured[0]:
       best = 0
@@ -331,6 +332,16 @@ def mixing_rates(traces, spacings, lag):
   return rates
 
 
+def overall_rate(rates):
+  """The harmonic mean of `mixing_rates`: what is slow decides.
+
+  The least of several noisy rates would be lower the shorter the run, in transitions, and so speak
+  against long ones.
+  """
+  rates = np.array(list(rates.values()))
+  return float(len(rates) / np.sum(1 / rates)) if np.all(rates > 0) else 0.0
+
+
 def _rate_of_known_variance(x, variance, lag):
   """Effective samples per entry of `x` `[s, c, r]`, averaged over chains and quantities."""
   moving = variance > 0
@@ -341,9 +352,11 @@ def _rate_of_known_variance(x, variance, lag):
   def autocorrelation(t):
     return max(0.0, 1 - float(np.mean((x[t:] - x[:-t]) ** 2)) / 2)
 
-  rho, rho_later = autocorrelation(lag), autocorrelation(4 * lag) if 4 * lag < len(x) else 0.0
-  if rho_later > _CLEAR:
-    rho = max(rho, rho_later**0.25)
+  rho, num_pairs = autocorrelation(lag), x.shape[1] * (len(x) - 4 * lag)
+  if num_pairs > 0:
+    rho_later = autocorrelation(4 * lag)
+    if rho_later > max(_CLEAR, _NUM_DEVIATIONS / math.sqrt(num_pairs)):
+      rho = max(rho, rho_later**0.25)
   return (1 - rho) / (1 + rho) / lag
 
 
