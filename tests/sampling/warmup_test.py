@@ -244,7 +244,9 @@ def test_raw_units_raise_and_say_what_is_wrong():
   with pytest.raises(
     tfr.sampling.WarmupError, match=r'not finite .*x has numbers up to 1e\+30.*standardize'
   ):
-    tfr.sample_posterior(model, x, x.astype(np.float32) / 1e30, progress=False, noise_scale=0.1)
+    tfr.sample_posterior(
+      model, x, x / np.float32(1e30), noise_scale=0.1, standardize=False, progress=False
+    )
 
 
 @pytest.mark.parametrize('name', ['standard', 'langevin', 'auto'])
