@@ -1,5 +1,6 @@
 """A small run of `sample_posterior` that several tests share."""
 
+import contextlib
 import functools
 
 import numpy as np
@@ -56,13 +57,14 @@ def bernoulli():
   return dict(y=(Y > 0).astype(int), noise_scale=None, likelihood=likelihood)
 
 
-def sample(model=None, x=X, y=Y, **changes):
-  """Runs `sample_posterior` on toy data, with changes to `SETTINGS`.
+@contextlib.contextmanager
+def shared_graphs(key):
+  """Runs inside share their graphs with others of the same key, for tracing takes seconds.
 
-  Runs that differ in nothing but `_FREE` share their graphs, because tracing takes seconds.
+  Args:
+    key: String that tells runs apart whose graphs differ; seeds may.
   """
-  num_data = None if x is None else len(x)
-  key = repr([num_data, *sorted((k, v) for k, v in changes.items() if k not in _FREE)])
+  Runner = runner.Runner
 
   def shared_runner(kernel, observe_fn, thinning, seed, run_loop):
     words = tuple(int(w) for w in seed)
@@ -70,12 +72,20 @@ def sample(model=None, x=X, y=Y, **changes):
       _runners[key, words] = Runner(kernel, observe_fn, thinning, seed, run_loop)
     return _runners[key, words]
 
-  Runner = runner.Runner
   with pytest.MonkeyPatch.context() as patch:
     patch.setattr(runner, 'Runner', shared_runner)
-    return tfr.sample_posterior(
-      make_model() if model is None else model, x, y, **{**SETTINGS, **changes}
-    )
+    yield
+
+
+def sample(model=None, x=X, y=Y, run=tfr.sample_posterior, **changes):
+  """Runs `sample_posterior`, or `warm_up`, on toy data, with changes to `SETTINGS`.
+
+  Runs that differ in nothing but `_FREE` share their graphs.
+  """
+  num_data = None if x is None else len(x)
+  key = repr([num_data, *sorted((k, v) for k, v in changes.items() if k not in _FREE)])
+  with shared_graphs(key):
+    return run(make_model() if model is None else model, x, y, **{**SETTINGS, **changes})
 
 
 @functools.cache

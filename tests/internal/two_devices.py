@@ -13,7 +13,6 @@ import toys
 import tfp_reprior as tfr
 from tfp_reprior.cli import main
 from tfp_reprior.internal import distribution
-from tfp_reprior.sampling import runner
 
 tf.config.set_logical_device_configuration(
   tf.config.list_physical_devices('CPU')[0], [tf.config.LogicalDeviceConfiguration()] * 2
@@ -25,11 +24,15 @@ def strategy():
   return tf.distribute.MirroredStrategy(['CPU:0', 'CPU:1'])
 
 
-@pytest.fixture(params=['as equal as can be', 'padded'])
+@pytest.fixture
 def shards(request, monkeypatch):
-  """Both ways to split seven rows in two; the second is that of TPUs."""
-  is_padded = request.param == 'padded'
-  monkeypatch.setattr(distribution, 'needs_equal_shards', lambda _: is_padded)
+  """One of both ways to split seven rows in two: 'uneven', or 'padded', that of TPUs."""
+  monkeypatch.setattr(distribution, 'needs_equal_shards', lambda _: request.param == 'padded')
+
+
+def _cases(names, *values):
+  """Parameters of a test, of which `shards` is the first."""
+  return pytest.mark.parametrize(f'shards, {names}', values, indirect=['shards'])
 
 
 def _value_and_gradient(density, parts):
@@ -48,7 +51,7 @@ def _assert_same_density(density, expected_density, parts, atol):
     np.testing.assert_allclose(a, e, rtol=0, atol=atol)
 
 
-@pytest.mark.parametrize(('chunk_size', 'chains'), [(None, (3,)), (2, ())])
+@_cases('chunk_size, chains', ('uneven', None, (3,)), ('padded', 2, (3,)), ('padded', None, ()))
 def test_split_data_give_the_density_of_one_device(strategy, shards, chunk_size, chains):
   posterior = toys.tiny_posterior(n=7, depth=2)
   density = tfr.CollapsedPosterior(posterior, chunk_size, strategy=strategy)
@@ -63,7 +66,7 @@ def test_fewer_data_than_devices_are_enough(strategy):
   _assert_same_density(density, tfr.CollapsedPosterior(posterior), phi, atol=1e-12)
 
 
-def test_noise_may_be_unknown_and_linear_algebra_wider_than_the_network(strategy, shards):
+def test_noise_may_be_unknown_and_linear_algebra_wider_than_the_network(strategy):
   rng = np.random.default_rng(0)
   x, y = rng.normal(size=(7, 3)), rng.normal(size=(7, 2))
   prior = tfp.distributions.LogNormal(-1.0, 0.5)
@@ -102,15 +105,12 @@ def _posterior_of(likelihood):
   return tfr.Posterior(posterior.split, posterior.x, targets, likelihood=kinds[likelihood])
 
 
-@pytest.mark.parametrize(
-  ('likelihood', 'chains'),
-  [
-    ('gaussian', ()),
-    ('gaussian', (3,)),
-    ('unknown noise', (3,)),
-    ('categorical', (3,)),
-    ('bernoulli', (3,)),
-  ],
+@_cases(
+  'likelihood, chains',
+  ('padded', 'gaussian', ()),
+  ('uneven', 'unknown noise', (3,)),
+  ('padded', 'categorical', (3,)),
+  ('uneven', 'bernoulli', (3,)),
 )
 def test_split_data_of_weights_give_the_density_of_one_device(strategy, shards, likelihood, chains):
   posterior = _posterior_of(likelihood)
@@ -118,7 +118,7 @@ def test_split_data_of_weights_give_the_density_of_one_device(strategy, shards, 
   _assert_same_density(tfr.densities.SplitData(posterior, strategy), posterior, parts, atol=1e-12)
 
 
-@pytest.mark.parametrize(('num_inputs', 'chains'), [(1, (2,)), (5, ())])
+@_cases('num_inputs, chains', ('uneven', 1, (2,)), ('padded', 5, ()))
 def test_predictions_are_those_of_one_device(strategy, shards, num_inputs, chains):
   posterior = toys.tiny_posterior(n=7)
   hidden = posterior.sample_prior(chains, seed=1)[: posterior.split.num_hidden]
@@ -129,14 +129,12 @@ def test_predictions_are_those_of_one_device(strategy, shards, num_inputs, chain
     np.testing.assert_allclose(a, e, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize(
-  ('make_density', 'num_chains'),
-  [
-    (tfr.CollapsedPosterior, 1),
-    (tfr.CollapsedPosterior, 3),
-    (tfr.ComposedPosterior, 3),
-    (lambda posterior: posterior, 3),
-  ],
+@_cases(
+  'make_density, num_chains',
+  ('uneven', tfr.CollapsedPosterior, 1),
+  ('padded', tfr.CollapsedPosterior, 3),
+  ('uneven', tfr.ComposedPosterior, 3),
+  ('uneven', lambda posterior: posterior, 3),
 )
 def test_split_chains_have_the_density_of_one_device(strategy, shards, make_density, num_chains):
   posterior = toys.tiny_posterior(n=7)
@@ -146,7 +144,7 @@ def test_split_chains_have_the_density_of_one_device(strategy, shards, make_dens
 
 
 @pytest.mark.parametrize('likelihood', ['unknown noise', 'categorical'])
-def test_split_chains_in_data_space_have_the_density_of_one_device(strategy, shards, likelihood):
+def test_split_chains_in_data_space_have_the_density_of_one_device(strategy, likelihood):
   posterior = toys.tiny_posterior(n=4, inputs=6, width=9, depth=2)
   y = posterior.y if likelihood == 'unknown noise' else [0, 1, 1, 0]
   noise = tfr.likelihoods.Gaussian(tfp.distributions.LogNormal(np.float64(-1), 0.5))
@@ -177,25 +175,6 @@ def test_split_chains_have_no_gradient_for_parts_that_do_not_matter(strategy):
   assert is_moved == [True, True, False, False]
 
 
-def test_draws_are_those_of_one_device(strategy):
-  posterior = toys.tiny_posterior(n=7)
-  collapsed = tfr.CollapsedPosterior(posterior)
-  split_data = tfr.CollapsedPosterior(posterior, strategy=strategy)
-  split_chains = tfr.densities.SplitChains(collapsed, strategy)
-  start = posterior.sample_prior(3, seed=1)
-  runs = []
-  for density in (collapsed, split_data, split_chains):
-    kernel = tfr.mcmc.UnderdampedLangevin(density.target_log_prob_fn, 0.4, damping=0.1)
-    trace_fn = lambda state, results: {'accepted': results.is_accepted}  # noqa: E731
-    runs.append(runner.run_chains(kernel, start, trace_fn, num_draws=20, thinning=1, seed=2))
-  (expected_trace, expected), *others = runs
-  assert 0.2 < np.mean(expected_trace['accepted']) < 0.98  # so that a decision could differ
-  for trace, state in others:
-    np.testing.assert_array_equal(trace['accepted'], expected_trace['accepted'])
-    for a, e in zip(state, expected, strict=True):
-      np.testing.assert_allclose(a, e, rtol=0, atol=1e-9)
-
-
 def _sample(width=8, **changes):
   """A run in float64, whose numbers do not depend on rounding."""
   model = tfr.models.fcn((1,), 2, width, depth=1, dtype='float64')
@@ -213,11 +192,17 @@ def _assert_same_run(result, expected):
 
 @pytest.mark.parametrize(
   'changes',
-  # Fewer features than data, more (the seed keeps graphs apart), and split chains.
-  [{}, {'width': 16, 'seed': 2}, {'sampler': 'langevin', 'regularizer': 0.5}],
+  # Fewer features than data, more (the seed keeps graphs apart), and split chains; the first one
+  # with burn-in, whose graph is another.
+  [
+    {},
+    {'width': 16, 'seed': 2, 'num_burnin_steps': 0},
+    {'sampler': 'langevin', 'regularizer': 0.5, 'num_burnin_steps': 0},
+  ],
 )
 def test_a_run_is_that_of_one_device(strategy, changes):
   result, expected = _sample(strategy=strategy, **changes), _sample(**changes)
+  assert 0.2 < np.mean(expected.trace['acceptance']) < 0.98  # so that a decision could differ
   _assert_same_run(result, expected)
   x = sampling_runs.X_TEST
   np.testing.assert_allclose(result.predict(x).mean, expected.predict(x).mean, rtol=0, atol=1e-8)
@@ -229,7 +214,7 @@ def test_a_run_in_data_space_is_that_of_one_device(strategy):
 
   def run(**changes):
     model = tfr.models.fcn((6,), 2, 12, depth=1, dtype='float64')
-    return sampling_runs.sample(model, hidden_space='data', **data, **changes)
+    return sampling_runs.sample(model, hidden_space='data', num_burnin_steps=0, **data, **changes)
 
   result, expected = run(strategy=strategy), run()
   assert [s.space for s in result.posterior.split.layer_spaces] == ['data']

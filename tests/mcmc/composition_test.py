@@ -13,7 +13,6 @@ def _inner_kernels(target_log_prob_fn):
   return {
     'langevin': tfr.mcmc.UnderdampedLangevin(target_log_prob_fn, 0.2, 0.1),
     'hmc': tfp.mcmc.HamiltonianMonteCarlo(target_log_prob_fn, 0.2, num_leapfrog_steps=3),
-    'mala': tfp.mcmc.MetropolisAdjustedLangevinAlgorithm(target_log_prob_fn, 0.05),
     'nuts': tfp.mcmc.NoUTurnSampler(target_log_prob_fn, 0.2, max_tree_depth=3),
     'random walk': tfp.mcmc.RandomWalkMetropolis(
       target_log_prob_fn, tfp.mcmc.random_walk_normal_fn(scale=0.05)
@@ -26,7 +25,7 @@ def _inner_kernels(target_log_prob_fn):
 
 @pytest.mark.parametrize(
   ('name', 'chains'),
-  [(name, (2, 3)) for name in _inner_kernels(lambda *_: 0.0)] + [('langevin', ()), ('nuts', ())],
+  [('hmc', (2, 3)), ('nuts', (2, 3)), ('random walk', (4,)), ('adaptive', (3,)), ('langevin', ())],
 )
 def test_kernels_sample_through_the_bijector(name, chains):
   posterior = toys.tiny_posterior()

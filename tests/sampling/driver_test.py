@@ -205,9 +205,8 @@ def test_warm_up_is_made_once_and_saved(tmp_path, monkeypatch):
 
 
 def test_a_run_goes_on_from_a_warm_up(tmp_path):
-  changes = {k: v for k, v in sampling_runs.SETTINGS.items() if k not in WARMED}
-  settings = dict(changes, **WARMED, run_dir=tmp_path)
-  found = tfr.warm_up(sampling_runs.make_model(), sampling_runs.X, sampling_runs.Y, **settings)
+  settings = dict(WARMED, run_dir=tmp_path)
+  found = sampling_runs.sample(run=tfr.warm_up, **settings)
   assert found.num_gradients > 100
   numbers = []
   advance = runner.Runner.advance

@@ -71,14 +71,19 @@ def test_chains_of_classes_are_warmed_up_and_come_back_from_the_cold(changes):
   assert all(np.mean(p**2) < 3.0 for p in found.state)
 
 
+def _warm_up_with(seed):
+  changes = dict(step_size=None, num_burnin_steps=0, num_warmup_steps=BUDGET)
+  return sampling_runs.sample(run=tfr.warm_up, seed=seed, **changes)
+
+
 @functools.cache
 def _warmed_up():
-  """What is found by default; not to be changed."""
-  return _warm_up(seed=1)
+  """What is found with the first seed; not to be changed."""
+  return _warm_up_with(seed=1)
 
 
 def test_a_seed_decides_everything_and_another_one_differs():
-  first, again, other = _warmed_up(), _warm_up(seed=1), _warm_up(seed=2)
+  first, again, other = _warmed_up(), _warm_up_with(seed=1), _warm_up_with(seed=2)
   assert first.step_size == again.step_size != other.step_size
   assert first.table() == again.table()
   for a, b, c in zip(first.state, again.state, other.state, strict=True):
@@ -250,26 +255,24 @@ def test_raw_units_raise_and_say_what_is_wrong():
 
 
 @pytest.mark.parametrize('name', ['standard', 'langevin', 'auto'])
-def test_no_chain_is_frozen_whatever_the_seed(name):
-  # The toy of which `standard` once froze at least one chain in four of seven seeds.
+def test_no_chain_is_frozen(name):
+  # The toy of which `standard` once froze at least one chain of six in four of seven seeds.
   data = tfr.data.load('toy')
-  for seed in range(2):
-    result = tfr.sample_posterior(
-      tfr.models.fcn((1,), 1, width=32, depth=2),
-      data.x_train,
-      data.y_train,
-      sampler=name,
-      num_chains=6,
-      num_results=20,
-      num_warmup_steps=BUDGET,
-      num_kept_draws=0,
-      seed=seed,
-      progress=False,
-      noise_scale=0.1,
-    )
-    acceptance = np.mean(result.trace['acceptance'], axis=0)
-    assert np.all((acceptance > 0.4) & (acceptance < 0.99)), (seed, acceptance)
-    assert np.all(np.ptp(result.trace['log_likelihood'], axis=0) > 0)
+  result = tfr.sample_posterior(
+    tfr.models.fcn((1,), 1, width=32, depth=2),
+    data.x_train,
+    data.y_train,
+    sampler=name,
+    num_chains=12,
+    num_results=20,
+    num_warmup_steps=BUDGET,
+    num_kept_draws=0,
+    progress=False,
+    noise_scale=0.1,
+  )
+  acceptance = np.mean(result.trace['acceptance'], axis=0)
+  assert np.all((acceptance > 0.4) & (acceptance < 0.99)), acceptance
+  assert np.all(np.ptp(result.trace['log_likelihood'], axis=0) > 0)
 
 
 def _autoregressive(rng, rho, shape):

@@ -23,7 +23,7 @@ _PROBLEMS = {
   },
 }
 _RUN = {
-  'smoke': {'num_results': 12, 'num_burnin_steps': 0, 'thinning': 1, 'step_size': 0.02},
+  'smoke': chains.SMOKE_RUN,
   'laptop': {'num_results': 400, 'thinning': 5, 'num_warmup_steps': 1000},
   'paper': {'num_results': 30_000, 'thinning': 100, 'num_warmup_steps': 20_000},
 }
@@ -43,7 +43,7 @@ def _pieces(scale, shared):
       'num_train': num_train,
       'run': {
         'sampler': sampler,
-        'num_chains': 3,
+        'num_chains': 2 if scale == 'smoke' else 3,
         'regularizer': _REGULARIZERS.get((model, sampler)),
         **_RUN[scale],
       },

@@ -11,6 +11,8 @@ from tfp_reprior.diagnostics import convergence
 NAMES = {'theta': 'weights', 'f': 'outputs'}
 _MODELS = {'fcn': models.fcn, 'cnn': models.cnn, 'wide_resnet': models.wide_resnet}
 _NUM_LENGTHS = 12
+# Settings of the smallest runs: without burn-in, which would be traced as well.
+SMOKE_RUN = {'num_results': 12, 'num_burnin_steps': 0, 'thinning': 1, 'step_size': 0.02}
 
 
 def compute(piece, context):

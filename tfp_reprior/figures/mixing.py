@@ -8,10 +8,11 @@ _SAMPLERS = {
   'uncalibrated_langevin': drawing.REPRIORISED,
 }
 _RUN = {
-  'smoke': {'num_results': 20, 'num_burnin_steps': 2, 'thinning': 2, 'step_size': 0.02},
+  'smoke': chains.SMOKE_RUN,
   'laptop': {'num_results': 1000, 'thinning': 5, 'num_warmup_steps': 1000},
   'paper': {'num_results': 120_000, 'thinning': 25, 'num_warmup_steps': 20_000},
 }
+_DEPTH = {'smoke': 1, 'laptop': 3, 'paper': 3}
 _NUM_TEST = {'smoke': 3, 'laptop': 100, 'paper': 100}
 _SWEEPS = {
   'ess-width': {
@@ -40,7 +41,7 @@ def _make_pieces(name, likelihood='gaussian'):
       {
         **fixed,
         'num_train': num_train,
-        'network': {'width': width, 'depth': 3},
+        'network': {'width': width, 'depth': _DEPTH[scale]},
         'run': {'sampler': sampler, **run},
       }
       for width, num_train in _SWEEPS[name][scale]

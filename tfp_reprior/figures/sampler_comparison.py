@@ -8,9 +8,10 @@ from tfp_reprior.sampling import samplers
 
 _WIDTHS = {'smoke': (4,), 'laptop': (64, 256), 'paper': (64, 256, 1024)}
 _NUM_TRAIN = {'smoke': 4, 'laptop': 64, 'paper': 256}
+_DEPTH = {'smoke': 1, 'laptop': 3, 'paper': 3}
 _NUM_TEST = {'smoke': 3, 'laptop': 100, 'paper': 100}
 _RUN = {
-  'smoke': {'num_results': 12, 'num_burnin_steps': 0, 'thinning': 1, 'step_size': 0.02},
+  'smoke': chains.SMOKE_RUN,
   'laptop': {'num_results': 1500, 'thinning': 4, 'num_warmup_steps': 1000},
   'paper': {'num_results': 100_000, 'thinning': 10, 'num_warmup_steps': 20_000},
 }
@@ -25,7 +26,7 @@ def _pieces(scale, shared):
       **fixed,
       'likelihood': 'gaussian',
       'model': 'fcn',
-      'network': {'width': width, 'depth': 3},
+      'network': {'width': width, 'depth': _DEPTH[scale]},
       'run': {'sampler': name, 'num_chains': 2, **_RUN[scale]},
     }
     for width in _WIDTHS[scale]

@@ -44,15 +44,20 @@ class StatelessModel:
     chain_ndims = values[0].shape.rank - len(self.variables[0].shape) if values else 0
     if chain_ndims == 0:
       return self.call_at_once(values, x)
+    if chain_ndims == 1:
+      return self._call_chains(values, x)
     chain_shape = tf.shape(values[0])[:chain_ndims]
     static_chain_shape = values[0].shape[:chain_ndims]
     flat = [tf.reshape(v, tf.concat([[-1], tf.shape(v)[chain_ndims:]], 0)) for v in values]
     for v, variable in zip(flat, self.variables, strict=True):
       v.set_shape([static_chain_shape.num_elements(), *variable.shape])
-    outputs = self.call_at_once(flat, x) if self.accepts_chains else self._map(flat, x)
+    outputs = self._call_chains(flat, x)
     reshaped = tf.reshape(outputs, tf.concat([chain_shape, tf.shape(outputs)[1:]], 0))
     reshaped.set_shape(static_chain_shape.concatenate(outputs.shape[1:]))
     return reshaped
+
+  def _call_chains(self, values, x):
+    return self.call_at_once(values, x) if self.accepts_chains else self._map(values, x)
 
   def call_at_once(self, values, x):
     """Calls the model as it is, with values `[*variable.shape]` or, if it accepts them, chains."""
