@@ -24,6 +24,7 @@ RUNS = {
     '--thinning=2 --json={json} --figure={json}.png',
     ['verdict of control', '| unknown | noise scale |'],
   ),
+  'walk': ('', ['One gradient: ', 'One draw: ', '  densities/collapsed_posterior.py']),
   'make_testdata': ('--output={json}.testdata', ['tiny_images/1.0.0', '60 train, 30 test']),
   'benchmark_tables': (
     '--models=linear --tables=wine,diabetes --num_splits=1 --json={json}',
@@ -57,7 +58,7 @@ RUNS = {
     ['G and H, off', '| 3 | 1 |'],
   ),
   'benchmark_ntk': (
-    '--widths=4 --nums_data=3 --num_outputs=2 --num_rounds=1 --gradient --json={json}',
+    '--widths=4 --nums_data=3 --num_outputs=2 --num_rounds=1 --json={json}',
     ['structured ms', '| fcn | 4 | 3 | 2 |', '| cnn | 4 | 3 | 2 | - |'],
   ),
   'benchmark_distributed': (

@@ -30,7 +30,7 @@ def run_dir(kind, tmp_path_factory):
 def result(kind, run_dir):
   """A run that keeps all draws; not to be changed."""
   return sampling_runs.sample(
-    **RUNS[kind](), y_test=Y_TEST[kind], num_kept_draws=12, run_dir=run_dir
+    **RUNS[kind](), y_test=Y_TEST[kind], num_kept_draws=12, num_burnin_steps=0, run_dir=run_dir
   )
 
 
@@ -63,7 +63,9 @@ def test_test_probabilities_are_averaged_over_all_draws(kind, result):
   prediction = result.test_prediction
   np.testing.assert_allclose(prediction.mean, expected.mean(axis=0), atol=1e-5)
   np.testing.assert_allclose(prediction.function_stddev, expected.std(axis=0), atol=1e-5)
-  few = sampling_runs.sample(**RUNS[kind](), y_test=Y_TEST[kind], num_kept_draws=2)
+  few = sampling_runs.sample(
+    **RUNS[kind](), y_test=Y_TEST[kind], num_kept_draws=2, num_burnin_steps=0
+  )
   np.testing.assert_array_equal(few.test_prediction.mean, prediction.mean)
   assert few.evaluate() == result.evaluate()
 
@@ -123,12 +125,12 @@ def test_arviz_gets_the_traces(result):
 def test_settings_of_the_surrogate_survive(tmp_path):
   likelihood = tfr.likelihoods.Categorical(surrogate_scale=2.0, surrogate_variance=5.0)
   arguments = {**sampling_runs.categorical(), 'likelihood': likelihood}
-  sampling_runs.sample(**arguments, num_results=1, run_dir=tmp_path)
+  sampling_runs.sample(**arguments, num_results=1, num_burnin_steps=0, run_dir=tmp_path)
   loaded = tfr.load_result(tmp_path)
   assert repr(loaded.posterior.likelihood) == repr(likelihood)
   assert loaded.settings['surrogate_variance'] == 5.0
   with pytest.raises(ValueError, match='surrogate_scale was 2.0 and is None'):
-    sampling_runs.sample(**sampling_runs.categorical(), run_dir=tmp_path)
+    sampling_runs.sample(**sampling_runs.categorical(), num_burnin_steps=0, run_dir=tmp_path)
 
 
 def test_the_regularizer_reaches_the_map(tmp_path):

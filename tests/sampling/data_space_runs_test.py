@@ -19,6 +19,7 @@ _RNG = np.random.default_rng(0)
 X, X_TEST = _RNG.normal(size=(5, 6)).astype(np.float32), _RNG.normal(size=(4, 6)).astype(np.float32)
 Y = np.stack([np.sin(X[:, 0]), X[:, 1]], axis=1)
 PRIOR = tfp.distributions.LogNormal(-1.5, 0.5)
+SETTINGS = dict(x_test=X_TEST, hidden_space='data', num_projections=4, num_burnin_steps=0)
 KINDS = {
   'known': {},
   'unknown': dict(noise_scale=PRIOR, step_size=0.2),
@@ -37,8 +38,9 @@ def _model(width=16):
 
 def _sample(kind='known', **changes):
   """A run of which the graphs are shared by those of one kind: `sampling_runs` compares names."""
-  settings = {'x_test': X_TEST, 'hidden_space': 'data', 'num_projections': 4, 'y': Y, **KINDS[kind]}
-  return sampling_runs.sample(**{'model': _model(), 'x': X, **settings, **changes})
+  return sampling_runs.sample(
+    **{'model': _model(), 'x': X, 'y': Y, **SETTINGS, **KINDS[kind], **changes}
+  )
 
 
 @functools.cache
@@ -53,8 +55,7 @@ def test_weights_that_a_model_was_made_without_are_made_when_they_are_assigned(m
   )
   with keras.StatelessScope(initialize_variables=False):
     model = _model()
-  settings = {'x_test': X_TEST, 'hidden_space': 'data', 'num_projections': 4}
-  result = sampling_runs.sample(model, X, Y, **settings)
+  result = sampling_runs.sample(model, X, Y, **SETTINGS)
   result.predict(X_TEST)
   assert (5, 16) in made  # u
   assert (6, 16) not in made and (16, 16) not in made
@@ -153,7 +154,7 @@ def test_a_run_that_crashed_goes_on_bit_for_bit(kind, tmp_path, monkeypatch):
 
   def update_and_crash(self, *arguments):
     update(self, *arguments)
-    if next(calls) == 5:  # when there are draws
+    if next(calls) == 3:  # after six draws
       raise _Crash
 
   with monkeypatch.context() as patch:

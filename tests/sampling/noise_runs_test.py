@@ -18,7 +18,8 @@ U = 2  # the part of the noise
 
 
 def _sample(**changes):
-  return sampling_runs.sample(**{'noise_scale': PRIOR, 'step_size': 0.2, **changes})
+  settings = {'noise_scale': PRIOR, 'step_size': 0.2, 'num_burnin_steps': 0}
+  return sampling_runs.sample(**{**settings, **changes})
 
 
 @functools.cache
@@ -129,6 +130,7 @@ def test_the_page_shows_the_noise(tmp_path):
 def test_the_command_line_takes_a_prior(tmp_path, capsys):
   arguments = '--data=toy --num_train=8 --num_test=4 --width=8 --depth=1 --num_chains=2'
   arguments += ' --num_results=6 --thinning=1 --step_size=0.1 --noise_scale=lognormal:-1.5,0.5'
+  arguments += ' --num_burnin_steps=0 --no-report'
   run_dir = tmp_path / 'run'
   assert main.main(['sample', *arguments.split(), f'--run_dir={run_dir}']) == 0
   assert 'noise scale: mean' in capsys.readouterr().out

@@ -147,7 +147,7 @@ def sample_posterior(
   x = np.linspace(-1, 1, 20, dtype=np.float32)[:, np.newaxis]
   model = tfr.models.fcn((1,), num_outputs=1, width=32)
   result = tfr.sample_posterior(
-    model, x, np.sin(3 * x), num_results=200, num_chains=2, num_warmup_steps=300, progress=False
+    model, x, np.sin(3 * x), num_results=50, num_chains=2, num_warmup_steps=300, progress=False
   )
   print(result.verdict)
   prediction = result.predict(x)  # .mean, .stddev, .quantile(0.9), .sample(5)
