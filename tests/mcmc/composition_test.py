@@ -53,11 +53,11 @@ def test_kernels_sample_through_the_bijector(name, chains):
     np.testing.assert_allclose(part, expected, atol=1e-9)
 
 
-def test_the_composition_with_nuts_compiles():
+def test_the_composition_with_kernels_of_tfp_compiles():
   posterior = toys.tiny_posterior()
   reprior = posterior.reprior()
   kernel = tfp.mcmc.TransformedTransitionKernel(
-    tfp.mcmc.NoUTurnSampler(posterior.target_log_prob_fn, 0.2, max_tree_depth=2), reprior
+    _inner_kernels(posterior.target_log_prob_fn)['hmc'], reprior
   )
 
   @tf.function(autograph=False, jit_compile=True)

@@ -82,10 +82,9 @@ def _browse(page, folder):
   return json.loads(sizes.group(1)), [line for line in log.splitlines() if 'CONSOLE' in line]
 
 
-@pytest.mark.parametrize('kinds', [['regression'], ['classes', 'categorical']])
-def test_the_page_is_drawn_at_both_widths(kinds, request, tmp_path):
-  results = [request.getfixturevalue(kind) for kind in kinds]
-  names = [f'a rather long name of a run, {"x" * 40}, {kind}' for kind in kinds]
+def test_the_page_is_drawn_at_both_widths(regression, categorical, tmp_path):
+  names = [f'a rather long name of a run, {"x" * 40}, {kind}' for kind in ('real', 'classes')]
+  results = [regression, categorical]
   page = tfr.report.write_report(results, tmp_path / 'report.html', names).read_text()
   sizes, console = _browse(page, tmp_path)
   assert not console
