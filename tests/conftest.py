@@ -21,6 +21,7 @@ def pytest_configure():
 
 def pytest_collection_finish():
   gc.freeze()  # TensorFlow and Keras are never collected, so there is no use in looking at them
+  gc.set_threshold(50_000, 10, 10)  # nor often at graphs while they are traced
 
 
 def pytest_collection_modifyitems(items):

@@ -149,16 +149,15 @@ def test_kept_draws_are_spread_evenly_and_bounded(result):
 def test_what_a_run_carries_does_not_grow(tmp_path):
   sampling_runs.sample(run_dir=tmp_path, checkpoint_seconds=1e-9)
   sizes = []
-  for path in sorted((tmp_path / 'checkpoints').iterdir()):
+  for path in (tmp_path / 'checkpoints').glob('*.npz'):
     with np.load(path) as arrays:
-      carry = sum(arrays[k].nbytes for k in arrays.files if k.startswith('carry/'))
-      trace = sum(arrays[k].nbytes for k in arrays.files if k.startswith('sampling/'))
-      num_draws = len(arrays['sampling/energy'])
-    # Of each draw and chain: acceptance, log-likelihood, log-density, energy, two norms and three
-    # times three projections.
-    assert trace == num_draws * 2 * (4 + 2 + 3 * 3) * 4
-    sizes.append(carry)
+      assert all(k.startswith('carry/') or arrays[k].ndim == 0 for k in arrays.files)
+      sizes.append(sum(arrays[k].nbytes for k in arrays.files if k.startswith('carry/')))
   assert len(sizes) == 3 and len(set(sizes)) == 1
+  # Of each draw and chain: acceptance, log-likelihood, log-density, energy, two norms and three
+  # times three projections.
+  trace = tmp_path / 'checkpoints' / 'trace-sampling.bin'
+  assert trace.stat().st_size == 12 * 2 * (4 + 2 + 3 * 3) * 4
 
 
 def test_a_run_writes_events_for_tensorboard(tmp_path, result):
@@ -198,7 +197,7 @@ def test_warm_up_is_made_once_and_saved(tmp_path, monkeypatch):
   loaded = tfr.load_result(tmp_path)
   assert loaded.warmup.table() == result.warmup.table()
   seconds = result.seconds['warm-up']
-  monkeypatch.setattr(runner.Runner, 'advance', lambda *_: pytest.fail('a step was taken'))
+  monkeypatch.setattr(runner.Runner, 'advance_steps', lambda *_: pytest.fail('a step was taken'))
   again = sampling_runs.sample(**settings)
   sampling_runs.assert_same(again, result)
   assert again.seconds['warm-up'] == seconds > 0
@@ -209,14 +208,15 @@ def test_a_run_goes_on_from_a_warm_up(tmp_path):
   found = sampling_runs.sample(run=tfr.warm_up, **settings)
   assert found.num_gradients > 100
   numbers = []
-  advance = runner.Runner.advance
+  advance = runner.Runner.advance_steps
 
-  def count(self, carry, first, num_draws):
-    numbers.append(num_draws)
-    return advance(self, carry, first, num_draws)
+  def count(*arguments):
+    carry, trace = advance(*arguments)
+    numbers.append(len(trace['acceptance']))
+    return carry, trace
 
   with pytest.MonkeyPatch.context() as patch:
-    patch.setattr(runner.Runner, 'advance', count)
+    patch.setattr(runner.Runner, 'advance_steps', count)
     result = sampling_runs.sample(**settings)
   assert sum(numbers) == 3, 'nothing was made again'
   assert result.warmup.table() == found.table()

@@ -19,7 +19,7 @@ from tfp_reprior.sampling import result as result_lib
 from tfp_reprior.version import __version__
 
 _MAX_CHAINS = 12  # in a table
-_MAX_TILES = 12
+_MAX_TILES = 14
 _CLASS_METRICS = ('accuracy', 'class negative log likelihood', 'expected calibration error')
 _HEADLINE_METRICS = (*_CLASS_METRICS, *measures.METRICS.values())
 
@@ -50,7 +50,7 @@ def write_report(
 
   x = np.linspace(-1, 1, 10, dtype=np.float32)[:, np.newaxis]
   result = tfr.sample_posterior(tfr.models.fcn((1,), 1, width=16), x, np.sin(3 * x), num_chains=2,
-    num_results=20, num_burnin_steps=10, step_size=0.1, progress=False)
+    num_results=20, num_burnin_steps=0, step_size=0.1, progress=False)
   with tempfile.TemporaryDirectory() as folder:
     tfr.report.write_report([result], f'{folder}/report.html')
   ```
