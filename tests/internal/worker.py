@@ -58,7 +58,7 @@ def watch_writes(folder):
 def run_and_go_on(folder):
   """A run, and the same run with more draws."""
   writes = watch_writes(folder / 'run')
-  run = functools.partial(sample, run_dir=folder / 'run', progress=True)
+  run = functools.partial(sample, run_dir=folder / 'run', num_burnin_steps=0, progress=True)
   run(num_results=6)
   save(run(), folder / f'{INDEX}.npz')
   (folder / f'{INDEX}.json').write_text(json.dumps(writes))

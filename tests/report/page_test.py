@@ -135,7 +135,7 @@ def test_likelihoods_of_classes_have_probabilities(kind, first, write, request):
   for name, value in figures.items():
     assert tiles[f'test {name.replace("_", " ")}'] == pytest.approx(value, rel=1e-2, abs=1e-9)
   assert f'<dd>{kind.capitalize()}(' in page and 'RMSE' not in page
-  assert '<dt>regularizer</dt><dd>noise</dd>' in page
+  assert '<dt>regularizer</dt><dd>n*noise</dd>' in page
 
 
 def test_likelihoods_are_compared_by_what_they_share(write_text, classes, categorical):

@@ -143,8 +143,12 @@ class Runner:
     def add(i, begin, left, carry, arrays):
       end = tf.minimum(begin + left, self._thinning)
       carry = steps(carry, first + i, begin, end)
-      carry, trace = tf.cond(
-        end < self._thinning, lambda: (carry, empty), lambda: observe(carry, first + i)
+      # At most once. Not `tf.cond`, in whose branches TensorFlow loses what loops over devices need.
+      is_made = tf.cast(end == self._thinning, tf.int32)
+      _, carry, trace = tf.while_loop(
+        lambda k, *_: k < is_made,
+        lambda k, carry, _: (k + 1, *observe(carry, first + i)),
+        (tf.constant(0), carry, empty),
       )
       arrays = {name: arrays[name].write(i, v) for name, v in trace.items()}
       return i + 1, tf.constant(0), left - (end - begin), carry, arrays
