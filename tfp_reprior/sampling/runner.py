@@ -143,7 +143,7 @@ class Runner:
     def add(i, begin, left, carry, arrays):
       end = tf.minimum(begin + left, self._thinning)
       carry = steps(carry, first + i, begin, end)
-      # At most once. Not `tf.cond`, in whose branches TensorFlow loses what loops over devices need.
+      # At most once. Not `tf.cond`: in its branches TensorFlow loses inputs of loops over devices.
       is_made = tf.cast(end == self._thinning, tf.int32)
       _, carry, trace = tf.while_loop(
         lambda k, *_: k < is_made,
