@@ -178,7 +178,7 @@ def test_columns_named_by_their_number_are_names(save):
     ('length, width ', 'length,length', 'must have names, all different. Received'),
     ('length, width ', 'length,', 'must have names, all different. Received'),
     ('length, width ,species', '1,2,3', 'must begin with a line of names of the columns, w'),
-    ('length, width ,species\n', '', 'must begin with a line of names .*Received: 1.0,10,setosa'),
+    ('length, width ,species\n', '', 'with letters where numbers follow. Received: 1.0,10,setosa'),
     ('2.0,20', '2.0,2_0', "line 3, column 'width': must be a finite number. Received: '2_0'"),
     ('2.0,20', '"2.0,20', 'line 6: unexpected end of data'),
   ],
