@@ -70,12 +70,11 @@ def test_predictions_have_the_noise_of_their_draw():
 def test_samples_have_the_noise_of_their_component():
   # Variance of 40,000 samples: five standard errors, of which one is about 1 / sqrt(20,000). The
   # noise of the components differs by a factor of ten, which the wrong one would show.
-  means, variances = np.zeros([2, 1, 1]), np.full([2, 1, 1], 0.01)
-  noise_variance = np.array([0.09, 9.0])[:, np.newaxis, np.newaxis]
-  prediction = tfr.sampling.Prediction(means, variances, noise_variance)
+  means, noise_variance = np.zeros([2, 1, 1]), np.array([0.09, 9.0])[:, np.newaxis, np.newaxis]
+  prediction = tfr.sampling.Prediction(means, means, noise_variance)
   samples = prediction.sample(40_000)[:, 0, 0]
-  np.testing.assert_allclose(prediction.stddev, np.sqrt(0.01 + 4.545), rtol=1e-12)
-  mixture = [scipy.stats.norm(scale=np.sqrt(0.01 + v)) for v in (0.09, 9.0)]
+  np.testing.assert_allclose(prediction.stddev, np.sqrt(4.545), rtol=1e-12)
+  mixture = [scipy.stats.norm(scale=np.sqrt(v)) for v in (0.09, 9.0)]
   cdf = lambda y: (mixture[0].cdf(y) + mixture[1].cdf(y)) / 2  # noqa: E731
   assert scipy.stats.kstest(samples, cdf).pvalue > 1e-6
   assert scipy.stats.kstest(samples, scipy.stats.norm(scale=np.sqrt(4.555)).cdf).pvalue < 1e-6

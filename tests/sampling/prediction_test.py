@@ -92,7 +92,12 @@ def test_moments_over_more_draws_replace_those_of_the_components():
 
 
 def test_samples_are_of_the_mixture_and_repeat_with_their_seed():
-  prediction = _prediction()
+  # As many functions of each component as there are samples of it.
+  one = _prediction()
+  rng = np.random.default_rng(5)
+  repeated = [np.tile(a, [2000 // len(one.means), 1, 1]) for a in (one.means, one.variances)]
+  functions = repeated[0] + np.sqrt(repeated[1]) * rng.standard_normal(repeated[0].shape)
+  prediction = tfr.sampling.Prediction(*repeated, NOISE_VARIANCE, functions=functions)
   draws = prediction.sample(2000, seed=1)
   assert draws.shape == (2000, 4, 3)
   np.testing.assert_array_equal(draws, prediction.sample(2000, seed=1))
@@ -121,9 +126,35 @@ def test_samples_are_of_the_mixture_and_repeat_with_their_seed():
 
 def test_a_sample_is_of_one_component_for_all_inputs():
   means = np.array([-100.0, 100.0])[:, np.newaxis, np.newaxis] * np.ones([2, 4, 3])
-  prediction = tfr.sampling.Prediction(means, np.ones([2, 4, 3]), NOISE_VARIANCE)
+  prediction = tfr.sampling.Prediction(means, np.zeros([2, 4, 3]), NOISE_VARIANCE)
   signs = np.sign(prediction.sample(50, seed=0))
   assert np.all(signs == signs[:, :1, :1]) and set(signs.ravel()) == {-1, 1}
+
+
+def test_samples_without_noise_are_functions_and_all_come_before_one_comes_again():
+  functions = np.random.default_rng(1).normal(size=[5, 4, 3])
+  prediction = tfr.sampling.Prediction(
+    np.zeros([5, 4, 3]), np.ones([5, 4, 3]), NOISE_VARIANCE, functions=functions
+  )
+  draws = prediction.sample(12, noise=False)
+  for first in (0, 5):
+    order = np.argsort(draws[first : first + 5, 0, 0])
+    np.testing.assert_array_equal(
+      draws[first : first + 5][order], functions[np.argsort(functions[:, 0, 0])]
+    )
+
+
+def test_means_and_variances_alone_are_not_enough_for_joint_samples():
+  with pytest.raises(ValueError, match='give `functions`.*Received: functions=None'):
+    _prediction().sample(3)
+
+
+@pytest.mark.parametrize('shape', [(4,), (3, 4), (4, 2), (5, 4, 4)])
+def test_observations_of_another_shape_are_refused(shape):
+  prediction = _prediction()
+  for function in (prediction.log_prob, prediction.cdf):
+    with pytest.raises(ValueError, match=r'`y` must have .*shape.* \(4, 3\).*Received: y of shape'):
+      function(np.zeros(shape))
 
 
 @pytest.mark.parametrize('equal_variances', [True, False])

@@ -10,6 +10,8 @@ likelihoods:
                   bernoulli, for more categorical
   gaussian        targets are outputs of the network plus noise of --noise_scale; classes are fitted
                   as centered one-hot vectors, and the largest output wins
+  student_t       as gaussian, with heavy tails, for targets with outliers
+  heteroscedastic as gaussian, with noise that depends on the input, by further outputs
   categorical     classes, with probabilities that are the softmax of the outputs
   bernoulli       two classes, with one output, the log-odds of the second
 
@@ -21,7 +23,7 @@ weights; so has what outputs are multiplied by, --output_scale:
   halfnormal:SCALE          the absolute value of a normal number
   gamma:CONCENTRATION,RATE  inversegamma:CONCENTRATION,SCALE  uniform:LOW,HIGH"""
 
-NAMES = ('gaussian', 'categorical', 'bernoulli')
+NAMES = ('gaussian', 'student_t', 'heteroscedastic', 'categorical', 'bernoulli')
 _PRIORS = {
   'lognormal': ('LogNormal', 2),
   'halfnormal': ('HalfNormal', 1),
@@ -45,15 +47,13 @@ def make(args):
   """The likelihood that the flags ask for."""
   scales = {'noise_scale': args.noise_scale, 'output_scale': args.output_scale}
   scales = {name: _scale(name, value) for name, value in scales.items() if value is not None}
-  if args.likelihood == 'gaussian':
-    return tfr.likelihoods.Gaussian(**scales)
-  if 'noise_scale' in scales:
+  kind = tfr.likelihoods.NAMES[args.likelihood]
+  if kind in tfr.likelihoods.CLASSES and 'noise_scale' in scales:
     raise errors.InputError(
       f'--noise_scale is of Gaussian noise. Received: --noise_scale={args.noise_scale} with '
       f'--likelihood={args.likelihood}'
     )
-  is_binary = args.likelihood == 'bernoulli'
-  return (tfr.likelihoods.Bernoulli if is_binary else tfr.likelihoods.Categorical)(**scales)
+  return kind(**scales)
 
 
 def is_prior(text):
@@ -92,7 +92,7 @@ def _scale(flag, value):
 
 def targets(likelihood, preparation, y):
   """Prepared targets `y` `[n, k]` as a likelihood wants them: of classes their labels `[n]`."""
-  if isinstance(likelihood, tfr.likelihoods.Gaussian):
+  if not isinstance(likelihood, tfr.likelihoods.CLASSES):
     return y
   labels = preparation.restore_labels(y)
   if isinstance(likelihood, tfr.likelihoods.Bernoulli) and preparation.num_classes != 2:

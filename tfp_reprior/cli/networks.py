@@ -58,6 +58,7 @@ def make(args, data):
   make_model = getattr(tfr.models, args.model)
   is_binary = args.likelihood == 'bernoulli'
   num_outputs = 1 if is_binary else data.y_train.shape[1]
+  num_outputs *= tfr.likelihoods.NAMES[args.likelihood].outputs_per_target
   try:
     return make_model(data.x_train.shape[1:], num_outputs, **{**defaults, **given})
   except ValueError as e:

@@ -126,13 +126,14 @@ class Posterior:
 
   def likelihood_given(self, parts: Parts) -> Any:
     """The likelihood given its own parts, for which all parts or the hidden ones are taken."""
-    return self.likelihood.given(self._likelihood_parts(parts))
+    return self.likelihood.given(self.likelihood_parts(parts))
 
   def parameters_given(self, parts: Parts) -> dict[str, tf.Tensor]:
     """The unknown parameters of the likelihood by name, `[*chains, ...]`; parts as above."""
-    return self.likelihood.values(self._likelihood_parts(parts))
+    return self.likelihood.values(self.likelihood_parts(parts))
 
-  def _likelihood_parts(self, parts):
+  def likelihood_parts(self, parts: Parts) -> Parts:
+    """The parts of the likelihood, of all parts or the hidden ones."""
     end = self.split.num_hidden
     return parts[end - len(self.likelihood.event_shapes) : end]
 

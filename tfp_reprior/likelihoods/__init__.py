@@ -6,10 +6,24 @@ depends on the surrogate. By default it is what the log-likelihood looks like ne
 to second order.
 """
 
-from tfp_reprior.likelihoods.by_name import CLASSES, KINDS, from_dict
+from tfp_reprior.likelihoods.by_name import CLASSES, KINDS, NAMES, from_dict
 from tfp_reprior.likelihoods.classes import Bernoulli, Categorical
+from tfp_reprior.likelihoods.from_distribution import FromDistribution
 from tfp_reprior.likelihoods.gaussian import Gaussian
 from tfp_reprior.likelihoods.likelihood import Likelihood
+from tfp_reprior.likelihoods.noise import Heteroscedastic, StudentT
 
-__all__ = ['CLASSES', 'KINDS', 'Bernoulli', 'Categorical', 'Gaussian', 'Likelihood', 'from_dict']
+__all__ = [
+  'CLASSES',
+  'KINDS',
+  'NAMES',
+  'Bernoulli',
+  'Categorical',
+  'FromDistribution',
+  'Gaussian',
+  'Heteroscedastic',
+  'Likelihood',
+  'StudentT',
+  'from_dict',
+]
 __dir__ = __all__.copy

@@ -19,6 +19,7 @@ class Likelihood(abc.ABC):
   One of them belongs to all likelihoods: what the outputs of the network are multiplied by.
 
   Attributes:
+    outputs_per_target: How many outputs the network has for each target.
     has_units: Whether targets are real numbers, which may be standardized: then there is
       `in_units_of`.
     priors: Dict of the priors of unknown parameters, by name, in the order of their parts.
@@ -54,6 +55,7 @@ class Likelihood(abc.ABC):
   """
 
   has_units: bool = False
+  outputs_per_target: int = 1
   priors: dict[str, parameter_prior.ParameterPrior] = {}
   output_scale: float = 1.0
   default_regularizer: str = 'n*noise'
@@ -72,6 +74,10 @@ class Likelihood(abc.ABC):
   @abc.abstractmethod
   def settings(self) -> dict[str, Any]:
     """The arguments of the constructor, a dict for JSON."""
+
+  def num_targets(self, num_outputs: int) -> int:
+    """The number of targets of an input, for so many outputs of the network."""
+    return num_outputs
 
   def values(self, parts: Parts) -> dict[str, tf.Tensor]:
     """The unknown parameters by name, `[*chains, *shape]`, for the parts of this likelihood."""

@@ -50,12 +50,14 @@ class ParameterPrior:
       if not (value is None or isinstance(value, (bool, str)))  # options, and a name
     }
     # A copy in float64, whatever the dtype of the numbers.
-    self._exact = type(distribution)(
-      **{name: tf.constant(value, tf.float64) for name, value in self.parameters.items()}
-    )
+    with tf.init_scope():  # of numbers, in graphs too
+      self._exact = type(distribution)(
+        **{name: tf.constant(value, tf.float64) for name, value in self.parameters.items()}
+      )
     self.shape = tuple(self._exact.batch_shape)
     try:
-      lowest = float(np.min(self._exact.quantile(tf.constant(_TAIL, tf.float64))))
+      with tf.init_scope():
+        lowest = float(np.min(self._exact.quantile(tf.constant(_TAIL, tf.float64)).numpy()))
     except NotImplementedError as e:
       raise errors.InputError(
         f'A prior of `{name}` needs a quantile, as those of LogNormal, HalfNormal or Gamma. '

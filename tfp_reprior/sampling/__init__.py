@@ -5,6 +5,7 @@ from tfp_reprior.sampling.class_prediction import (
   CategoricalPrediction,
   ClassPrediction,
 )
+from tfp_reprior.sampling.distribution_prediction import DistributionPrediction
 from tfp_reprior.sampling.prediction import Prediction
 from tfp_reprior.sampling.result import Result
 from tfp_reprior.sampling.result_files import load_result
@@ -18,6 +19,7 @@ __all__ = [
   'Block',
   'CategoricalPrediction',
   'ClassPrediction',
+  'DistributionPrediction',
   'Prediction',
   'Result',
   'Sampler',

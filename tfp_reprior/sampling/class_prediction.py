@@ -6,6 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tfp_reprior import errors, likelihoods
+from tfp_reprior.internal import checks
+from tfp_reprior.sampling import prediction
 
 # As far as float32 tells a probability from 1.
 _SMALLEST_PROBABILITY = 2.0**-24
@@ -68,8 +70,11 @@ class ClassPrediction(abc.ABC):
     """Log-probability of observations `y`, each by itself."""
 
   @abc.abstractmethod
-  def sample(self, num_samples: int, seed: int = 0) -> np.ndarray:
-    """Draws observations, those of a sample all with the probabilities of one draw."""
+  def sample(self, num_samples: int, seed: int = 0, noise: bool = True) -> np.ndarray:
+    """Draws observations, those of a sample all with the probabilities of one draw.
+
+    Without `noise`, these probabilities, `[num_samples, m, k]`.
+    """
 
   def __repr__(self):
     s, m, k = self.probabilities.shape
@@ -87,8 +92,9 @@ class ClassPrediction(abc.ABC):
 
   def _choose(self, num_samples, seed):
     """A generator, and the probabilities of draws chosen with it, `[num_samples, m, k]`."""
+    checks.positive_integer('num_samples', num_samples)
     rng = np.random.default_rng(seed)
-    return rng, self.probabilities[rng.integers(len(self.probabilities), size=num_samples)]
+    return rng, self.probabilities[prediction.choose(len(self.probabilities), num_samples, rng)]
 
 
 class CategoricalPrediction(ClassPrediction):
@@ -122,9 +128,11 @@ class CategoricalPrediction(ClassPrediction):
     labels = self.labels(y)
     return np.log(self.mean[np.arange(len(labels)), labels])
 
-  def sample(self, num_samples: int, seed: int = 0) -> np.ndarray:
+  def sample(self, num_samples: int, seed: int = 0, noise: bool = True) -> np.ndarray:
     """Draws labels `[num_samples, m]`, those of a sample all with one draw's probabilities."""
     rng, probabilities = self._choose(num_samples, seed)
+    if not noise:
+      return probabilities
     u = rng.random((*probabilities.shape[:-1], 1))
     # The last sum is 1, whatever rounding says.
     return np.sum(u > np.cumsum(probabilities, axis=-1)[..., :-1], axis=-1)
@@ -161,7 +169,9 @@ class BernoulliPrediction(ClassPrediction):
     chosen = self.class_probabilities[np.arange(len(labels)), labels]
     return np.log(chosen).reshape(self.mean.shape)
 
-  def sample(self, num_samples: int, seed: int = 0) -> np.ndarray:
+  def sample(self, num_samples: int, seed: int = 0, noise: bool = True) -> np.ndarray:
     """Draws zeros and ones `[num_samples, m, k]`, each sample with one draw's probabilities."""
     rng, probabilities = self._choose(num_samples, seed)
+    if not noise:
+      return probabilities
     return (rng.random(probabilities.shape) < probabilities).astype(int)

@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_probability as tfp
 
-from tfp_reprior import errors
+from tfp_reprior import errors, likelihoods
 from tfp_reprior.internal import files
 from tfp_reprior.sampling import warmup
 from tfp_reprior.version import __version__
@@ -81,8 +81,16 @@ def describe(posterior, settings, sampler, x_test, keep_every, preparation):
     'x': _digest(posterior.x),
     'y': _digest(posterior.y),
     'x_test': None if x_test is None else _digest(x_test),
+    'log-likelihood of a draw of the prior': _density_of_functions(posterior),
     'preparation': hashlib.sha256(preparation.to_json().encode()).hexdigest()[:16],
   }
+
+
+def _density_of_functions(posterior):
+  """What functions compute, which settings do not say; None for likelihoods that have none."""
+  if type(posterior.likelihood) is not likelihoods.FromDistribution:
+    return None
+  return f'{float(posterior.log_likelihood_fn(*posterior.sample_prior((), seed=0))):.4g}'
 
 
 def settle(folder, described):

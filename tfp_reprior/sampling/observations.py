@@ -60,6 +60,9 @@ class Observer:
     summary = Summary(moments.zeros_like(theta))
     if self._x_test is not None:
       f = tf.zeros([num_chains, self._x_test.shape[0], self._split.num_outputs], self._split.dtype)
+      likelihood = self._sampler.posterior.likelihood
+      medians = [tf.zeros([num_chains, *s], f.dtype) for s in likelihood.event_shapes]
+      f = tf.zeros_like(likelihood.given(medians).mean(f))
       summary = summary._replace(f_mean=moments.zeros_like(f), f_variance=moments.zeros_like(f))
     return summary
 
@@ -91,7 +94,7 @@ class Observer:
         mean, variance, f = conditional.predict(self._x_test, readout, seed)
       else:
         f = self._split.apply_new(parts, self._x_test, seed)
-        mean = self._sampler.posterior.likelihood.mean(f)
+        mean = self._sampler.posterior.likelihood_given(parts).mean(f)
         variance = tf.zeros_like(mean)
       trace['f'] = self._project_f(f)
       summary = summary._replace(

@@ -9,6 +9,7 @@ import tensorflow_probability as tfp
 from numpy.typing import ArrayLike
 
 from tfp_reprior import errors
+from tfp_reprior.internal import checks
 
 _BLOCK_SIZE = 2**20  # numbers at a time, to bound memory
 # Of the integral for class probabilities: its points, how many standard deviations it reaches, and
@@ -35,6 +36,8 @@ class Prediction:
     noise_variance: Of an observation, a float, an array `[k]`, or, for unknown noise, an array
       `[s, 1, 1]`.
     moments: Pair of mean and variance of f, `[m, k]`, over more draws than there are components.
+    functions: Of each component one draw of f, `[s, m, k]`, jointly over inputs, for `sample`; not
+      needed if there are no variances.
 
   #### Examples
 
@@ -57,8 +60,10 @@ class Prediction:
     variances: ArrayLike,
     noise_variance: float | np.ndarray,
     moments: tuple[ArrayLike, ArrayLike] | None = None,
+    functions: ArrayLike | None = None,
   ) -> None:
     self.means = np.asarray(means, np.float64)
+    self._functions = None if functions is None else np.asarray(functions, np.float64)
     self.variances = np.asarray(variances, np.float64)
     self.noise_variance = noise_variance
     self._noise_variances = np.broadcast_to(noise_variance, self.means.shape)  # a view
@@ -78,13 +83,13 @@ class Prediction:
 
   def cdf(self, y: ArrayLike) -> np.ndarray:
     """Probability that an observation is at most `y` `[..., m, k]`."""
-    y = np.asarray(y, np.float64)
+    y = check_observations(y, self.mean.shape, is_many=True)
     total = sum(np.sum(_standard_cdf((y - m) / s), axis=0) for m, s in self._blocks(y))
     return total / len(self.means)
 
   def log_prob(self, y: ArrayLike) -> np.ndarray:
     """Log-density of observations `y` `[m, k]`, each by itself: `[m, k]`."""
-    y = np.asarray(y, np.float64)
+    y = check_observations(y, self.mean.shape)
     total = np.full(y.shape, -np.inf)
     for mean, scale in self._blocks(y):
       log_probs = -0.5 * ((y - mean) / scale) ** 2 - np.log(scale)
@@ -100,9 +105,7 @@ class Prediction:
     Returns:
       `[*q.shape, m, k]`.
     """
-    q = np.asarray(q, np.float64)
-    if not np.all((q > 0) & (q < 1)):
-      raise errors.InputError(f'`q` must lie in (0, 1). Received: q={q}')
+    q = check_levels(q)
     scale = np.sqrt(self.variances + self.noise_variance)
     reach = 1 - float(tf.math.ndtri(min(q.min(), 1 - q.max())))
     shape = (*q.shape, *self.mean.shape)
@@ -114,12 +117,33 @@ class Prediction:
     )
     return found.estimated_root.numpy()
 
-  def sample(self, num_samples: int, seed: int = 0) -> np.ndarray:
-    """Draws observations `[num_samples, m, k]`, those of a sample all from one component."""
+  def sample(self, num_samples: int, seed: int = 0, noise: bool = True) -> np.ndarray:
+    """Draws observations jointly over inputs: of one function f each, plus noise.
+
+    There is one function for each component. If more samples are asked for, functions repeat, with
+    other noise.
+
+    Args:
+      num_samples: Positive integer.
+      seed: Integer.
+      noise: Whether to add noise, for observations, or not, for f.
+
+    Returns:
+      `[num_samples, m, k]`.
+    """
+    checks.positive_integer('num_samples', num_samples)
+    functions = self._functions
+    if functions is None:
+      if np.any(self.variances):
+        raise errors.InputError(
+          'Samples are joint over inputs, which means and variances do not say: give `functions`, '
+          'draws of f, to the prediction. Received: functions=None'
+        )
+      functions = self.means
     rng = np.random.default_rng(seed)
-    chosen = rng.integers(len(self.means), size=num_samples)
-    scale = np.sqrt(self.variances[chosen] + self._noise_variances[chosen])
-    return self.means[chosen] + scale * rng.standard_normal(scale.shape)
+    chosen = choose(len(functions), num_samples, rng)
+    f = functions[chosen]
+    return f + np.sqrt(self._noise_variances[chosen]) * rng.standard_normal(f.shape) if noise else f
 
   @functools.cached_property
   def class_probabilities(self) -> np.ndarray:
@@ -160,6 +184,33 @@ class Prediction:
   def __repr__(self):
     s, m, k = self.means.shape
     return f'Prediction(num_components={s}, num_inputs={m}, num_outputs={k})'
+
+
+def choose(num_components, num_samples, rng):
+  """Numbers of components for samples: all of them before one comes again, in random order."""
+  rounds = -(-num_samples // num_components)
+  return np.concatenate([rng.permutation(num_components) for _ in range(rounds)])[:num_samples]
+
+
+def check_observations(y, shape, is_many=False):
+  """Observations for a prediction of a shape; with `is_many`, leading dimensions are taken too."""
+  y = np.asarray(y, np.float64)
+  if y.shape == shape[:1] and shape[1:] == (1,):
+    y = y[:, np.newaxis]
+  if (y.shape[max(y.ndim - len(shape), 0) :] if is_many else y.shape) != shape:
+    raise errors.InputError(
+      f'`y` must have {"a shape that ends in" if is_many else "shape"} {shape}, that of the '
+      f'prediction. Received: y of shape {y.shape}'
+    )
+  return y
+
+
+def check_levels(q):
+  """Levels of quantiles, as an array."""
+  q = np.asarray(q, np.float64)
+  if not np.all((q > 0) & (q < 1)):
+    raise errors.InputError(f'`q` must lie in (0, 1). Received: q={q}')
+  return q
 
 
 def _standard_cdf(z):

@@ -61,7 +61,7 @@ def prepare(split, x, y, x_test, y_test, noise_scale, likelihood, standardize):
   likelihood, class_names = _classes(y, split.num_outputs, likelihood)
   # Other targets are taken as they are, and refused, if need be, by the likelihood.
   is_real = class_names is None and (likelihood is None or likelihood.has_units)
-  is_real = is_real and y.ndim in (1, 2) and y.size == len(y) * split.num_outputs
+  is_real = is_real and y.ndim in (1, 2) and y.size == len(y) * _num_targets(likelihood, split)
   is_real = is_real and y.dtype.kind in 'fiu'
   reals = y.reshape([len(y), -1]) if standardize and is_real else None
   preparation, likelihood = fit(x, reals, likelihood, class_names)
@@ -109,10 +109,16 @@ def fit(x, y, likelihood, class_names=None, missing='refuse'):
     return dataclasses.replace(preparation, y_mean=0.0, y_std=1.0), likelihood
   if likelihood is None:
     return preparation, None
-  if likelihood.is_conjugate:  # one unit for all outputs, as they have one noise
+  if likelihood.is_conjugate or isinstance(
+    likelihood, likelihoods.FromDistribution
+  ):  # one unit for all outputs, as they have one noise
     common = float(np.sqrt(np.mean(np.square(preparation.y_std))))
     preparation = dataclasses.replace(preparation, y_std=[common] * y.shape[1])
   return preparation, likelihood.in_units_of(np.array(preparation.y_std))
+
+
+def _num_targets(likelihood, split):
+  return split.num_outputs if likelihood is None else likelihood.num_targets(split.num_outputs)
 
 
 def as_inputs(name, x):

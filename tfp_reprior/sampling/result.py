@@ -7,19 +7,16 @@ from typing import Any
 
 import keras
 import numpy as np
-import tensorflow as tf
 from numpy.typing import ArrayLike
 
 from tfp_reprior import diagnostics, errors, likelihoods
 from tfp_reprior.data import preparation as preparation_lib
-from tfp_reprior.densities import collapsed_posterior
 from tfp_reprior.densities import posterior as posterior_lib
 from tfp_reprior.diagnostics import verdict as verdict_lib
 from tfp_reprior.internal import files
 from tfp_reprior.internal.types import Path
-from tfp_reprior.sampling import class_prediction, moments, saved_models
 from tfp_reprior.sampling import draws as draws_lib
-from tfp_reprior.sampling import prediction as prediction_lib
+from tfp_reprior.sampling import moments, predicting, saved_models
 from tfp_reprior.sampling import warmup as warmup_lib
 
 FORMAT = 2  # of files
@@ -100,10 +97,7 @@ class Result:
     self.anchor = anchor
     self._x_test, self._y_test = x_test, y_test
     self.preparation = preparation_lib.Preparation() if preparation is None else preparation
-    self._collapsed = None
-    if posterior.likelihood.is_conjugate:
-      self._collapsed = collapsed_posterior.CollapsedPosterior(posterior)
-    self._components_fn = tf.function(self._components, autograph=False)
+    self._predictor = predicting.Predictor(posterior, self.preparation, draws)
 
   @property
   def num_draws(self) -> int:
@@ -137,78 +131,40 @@ class Result:
   def _restored(self, y):
     return np.asarray(y) if self.preparation.class_names else self.preparation.restore(y)
 
-  def predict(
-    self, x: ArrayLike, batch_size: int = 1024
-  ) -> prediction_lib.Prediction | class_prediction.ClassPrediction:
+  def predict(self, x: ArrayLike, batch_size: int = 1024) -> predicting.Prediction:
     """Predicts at new inputs, by the kept draws.
 
     With Gaussian noise the readout is integrated out: each draw of the hidden weights gives a
-    mean and a variance. For classes each draw gives probabilities.
+    mean and a variance. For classes each draw gives probabilities, and with other likelihoods a
+    distribution.
 
     Args:
       x: Inputs `[m, ...]` in the units of the training inputs, or a table with their columns.
       batch_size: Positive integer, inputs at a time.
 
     Returns:
-      A `Prediction`; for classes a `CategoricalPrediction` or `BernoulliPrediction`.
+      A `Prediction`; for classes a `CategoricalPrediction` or `BernoulliPrediction`, and for
+      likelihoods by distributions a `DistributionPrediction`.
     """
     dtype = self.posterior.split.dtype.as_numpy_dtype
-    return self._predict(self.preparation.inputs(x, dtype), batch_size)
-
-  def _predict(self, x, batch_size=1024, f_moments=None):
-    x = self.posterior.check_inputs(x)
-    if not len(self.draws):
-      raise errors.InputError(
-        'There are no kept draws to predict with: the run was stopped before the first of them, or '
-        'num_kept_draws was 0'
-      )
-    means, variances, noise_variances = [], [], []
-    for i, number in enumerate(self.draws.numbers):
-      parts = [tf.constant(p) for p in self.draws[i]]
-      batches = [
-        self._components_fn(parts, x[first : first + batch_size], tf.constant([number, first]))
-        for first in range(0, x.shape[0], batch_size)
-      ]
-      means.append(np.concatenate([mean for mean, _ in batches], axis=-2))  # [c, m, k]
-      variances.append(np.concatenate([variance for _, variance in batches], axis=-2))
-      if 'noise_scale' in self.posterior.likelihood.priors:
-        noise_variances.append(self.posterior.likelihood_given(parts).noise_variance)  # [c]
-    likelihood, means = self.posterior.likelihood, np.concatenate(means)
-    if isinstance(likelihood, likelihoods.Categorical):
-      return class_prediction.CategoricalPrediction(means, f_moments)
-    if isinstance(likelihood, likelihoods.Bernoulli):
-      return class_prediction.BernoulliPrediction(means, f_moments)
-    noise_variance = (
-      np.concatenate(noise_variances)[:, np.newaxis, np.newaxis]
-      if noise_variances
-      else likelihood.noise_variance
-    )
-    restore, factor = self.preparation.restore, np.square(self.preparation.y_std)
-    if f_moments is not None:
-      f_moments = restore(f_moments[0]), f_moments[1] * factor
-    variances = np.concatenate(variances) * factor
-    return prediction_lib.Prediction(restore(means), variances, noise_variance * factor, f_moments)
-
-  def _components(self, parts, x, seed):
-    """Mean and variance of f for a draw; for classes the mean is probabilities."""
-    split = self.posterior.split
-    if self._collapsed is None:
-      mean = self.posterior.likelihood.mean(split.apply_new(parts, x, seed))
-      return mean, tf.zeros_like(mean)
-    return self._collapsed.predict(parts[: split.num_hidden], x, seed)
+    return self._predictor.predict(self.preparation.inputs(x, dtype), batch_size)
 
   @property
-  def test_prediction(self) -> prediction_lib.Prediction | class_prediction.ClassPrediction | None:
+  def test_prediction(self) -> predicting.Prediction | None:
     """What `predict` gives at the test inputs, or None without any.
 
     Its mean and standard deviations are over all draws, and so is all that follows from them; the
     rest is by the kept ones, unknown noise too.
     """
-    return None if self._x_test is None else self._predict(self._x_test, f_moments=self._f_moments)
+    return (
+      None
+      if self._x_test is None
+      else self._predictor.predict(self._x_test, f_moments=self._f_moments)
+    )
 
   def evaluate(
     self,
-    prediction: prediction_lib.Prediction | class_prediction.ClassPrediction | None = None,
+    prediction: predicting.Prediction | None = None,
     y: ArrayLike | None = None,
   ) -> dict[str, float]:
     """Figures of merit; see `tfp_reprior.diagnostics.evaluate`. By default, of the test data.

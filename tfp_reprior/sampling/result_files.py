@@ -17,12 +17,17 @@ from tfp_reprior.sampling import warmup as warmup_lib
 from tfp_reprior.version import __version__
 
 
-def load_result(path: Path, model: keras.Model | None = None) -> result_lib.Result:
+def load_result(
+  path: Path,
+  model: keras.Model | None = None,
+  likelihood: likelihoods.Likelihood | None = None,
+) -> result_lib.Result:
   """Loads what `Result.save` wrote, or a finished run from its `run_dir`.
 
   Args:
     path: The folder.
     model: The `keras.Model`, for models with layers that Keras cannot load by itself.
+    likelihood: The `FromDistribution` of the run, whose function cannot be saved.
 
   Returns:
     A `Result`.
@@ -55,7 +60,13 @@ def load_result(path: Path, model: keras.Model | None = None) -> result_lib.Resu
   if model is None:
     model = saved_models.load(folder / 'model.keras', description['model'])
   split = readout_split.ReadoutSplit(model, **description['prior_stds'])
-  likelihood = likelihoods.from_dict(description['likelihood'])
+  if likelihood is None:
+    likelihood = likelihoods.from_dict(description['likelihood'])
+  elif likelihood.to_dict() != description['likelihood']:
+    raise errors.InputError(
+      f'`likelihood` must be that of the run, {description["likelihood"]}. Received: likelihood='
+      f'{likelihood.to_dict()}'
+    )
 
   def group(prefix):
     return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}

@@ -83,8 +83,7 @@ def sample_posterior(
       in the units of `y`. By default it is unknown, with the prior
       `tfp.distributions.LogNormal(-1.0, 1.0)` for standardized targets, and is sampled as well; or
       give another prior.
-    likelihood: A `Gaussian`, `Categorical` or `Bernoulli` of `tfp_reprior.likelihoods`, instead of
-      `noise_scale`.
+    likelihood: An object of `tfp_reprior.likelihoods`, instead of `noise_scale`.
     x_test: Inputs `[m, ...]` whose outputs are followed while sampling.
     y_test: Their targets, for test figures.
     num_chains: Positive integer, chains that run side by side.
@@ -251,7 +250,13 @@ def _make_driver(
       f'A `Posterior` has its own {", ".join(f"`{name}`" for name in given)}: leave that out. '
       f'Received: {", ".join(given)} beside {posterior!r}'
     )
-  if not isinstance(posterior.likelihood, likelihoods.KINDS):
+  if run_dir is not None and type(posterior.likelihood) is likelihoods.FromDistribution:
+    warnings.warn(
+      'The function of the likelihood cannot be saved with the run: `load_result` will need it, as '
+      f'`likelihood`. Received: likelihood={posterior.likelihood!r}',
+      stacklevel=3,
+    )
+  if not isinstance(posterior.likelihood, (*likelihoods.KINDS, likelihoods.FromDistribution)):
     raise errors.InputError(
       'sample_posterior cannot predict with a likelihood that is not of `tfp_reprior.likelihoods`; '
       'use the kernels of `tfp_reprior.mcmc`. Received: '
