@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import tensorflow as tf
+import tensorflow_probability as tfp
 import toys
 
 import tfp_reprior as tfr
@@ -79,6 +80,12 @@ MAKERS = {
   'PreconditionedCrankNicolson': lambda: tfr.mcmc.PreconditionedCrankNicolson(
     lambda x: x, step_size=np.full([100], 0.1)
   ),
+  'DistributionPrediction': lambda: tfr.sampling.DistributionPrediction(
+    tfp.distributions.Poisson(np.ones([9, 3, 2]))
+  ),
+  'FromDistribution': lambda: tfr.likelihoods.FromDistribution(lambda f: f),
+  'Heteroscedastic': lambda: tfr.likelihoods.Heteroscedastic(),
+  'StudentT': lambda: tfr.likelihoods.StudentT(),
   'Prediction': lambda: tfr.sampling.Prediction(np.ones([9, 3, 2]), np.ones([9, 3, 2]), 0.01),
   'Preparation': lambda: tfr.data.Preparation([0.5] * 500, [1.5] * 500, [3.0], [2.0]),
   'RandomProjections': lambda: tfr.diagnostics.RandomProjections(50 * [(3, 2)]),
