@@ -1,13 +1,20 @@
-"""A map on every layer keeps exact draws exact; mistakes are found."""
+"""A map on every layer against NUTS on the weights, and from exact draws; with mistakes."""
+
+import functools
 
 import numpy as np
 import pytest
+import scipy.stats
 import statistics_lib as stats
 import tensorflow as tf
+import tensorflow_probability as tfp
+import toys
 
 import tfp_reprior as tfr
 from tfp_reprior.bijectors import factorization, gradients
+from tfp_reprior.sampling import runner
 
+NUM_CHAINS = 64
 NUM_DRAWS = 2000
 NUM_STEPS = 24
 REGULARIZER = 1.0
@@ -27,6 +34,64 @@ def _forget_a_log_det(monkeypatch):
 
   for name in ('map_and_log_det', 'residuals_and_change'):
     monkeypatch.setattr(gradients, name, without(getattr(gradients, name)))
+
+
+@functools.cache
+def _posterior():
+  return toys.tiny_posterior(n=6, inputs=2, width=3, outputs=1, depth=2, noise_scale=1.5)
+
+
+def _chain_moments(is_nuts):
+  """Means and mean squares of weights of all layers and of outputs by chain, `[c, 30]`."""
+  posterior = _posterior()
+  x = tf.concat([posterior.x, np.random.default_rng(9).normal(size=(2, 2))], axis=0)
+  if is_nuts:
+    sampler = tfr.make_sampler(posterior, 'standard')
+    kernel = tfp.mcmc.NoUTurnSampler(posterior.target_log_prob_fn, 0.15, max_tree_depth=5)
+  else:  # anchors are the starts: random, and each chain has its own
+    sampler = tfr.make_sampler(posterior, 'rotation', layer_regularizer=REGULARIZER)
+    kernel = sampler.kernel_fn(0.25, 0.2)
+
+  def trace_fn(state, _):
+    theta = sampler.theta_fn(state)
+    outputs = posterior.split.apply(theta, x)[..., 0]  # [c, 8]
+    weights = [theta[0][:, :, 0], theta[1][:, :1], theta[2][:, :2, 0], theta[3][:, :1]]
+    return {'values': tf.concat([outputs, *weights, theta[4][:, :1, 0]], axis=-1)}
+
+  trace, _ = runner.run_chains(
+    kernel,
+    sampler.start_fn(NUM_CHAINS, seed=1),
+    trace_fn,
+    num_draws=800 if is_nuts else 2000,
+    thinning=1 if is_nuts else 5,
+    seed=2,
+  )
+  values = trace['values'][len(trace['values']) // 5 :]  # [s, c, 15]
+  return np.concatenate([values.mean(axis=0), (values**2).mean(axis=0)], axis=-1)
+
+
+def _p_value(moments, reference, size=0.5):
+  """Two-sample z-test, Bonferroni: sees differences of ten standard errors, at most `size`."""
+  error = np.sqrt((moments.var(0, ddof=1) + reference.var(0, ddof=1)) / NUM_CHAINS)
+  assert np.all(10 * error < size), 'the chains must be long enough to see a difference'
+  z = np.abs(moments.mean(0) - reference.mean(0)) / error
+  return len(z) * 2 * scipy.stats.norm.sf(np.max(z))
+
+
+@pytest.fixture(scope='module')
+def nuts():
+  return _chain_moments(is_nuts=True)
+
+
+@pytest.mark.slow
+def test_posterior_moments_are_those_of_nuts_on_the_weights(nuts):
+  assert _p_value(_chain_moments(is_nuts=False), nuts) > stats.FALSE_ALARM
+
+
+@pytest.mark.slow
+def test_posterior_moments_are_others_without_the_log_det_of_a_layer(nuts, monkeypatch):
+  _forget_a_log_det(monkeypatch)
+  assert _p_value(_chain_moments(is_nuts=False), nuts) < stats.FALSE_ALARM
 
 
 def _stationarity_p_value(n, step_size=0.5, follows=False):
