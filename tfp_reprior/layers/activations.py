@@ -19,7 +19,7 @@ def gelu(x):
   """The exact GELU: x times the normal distribution function Phi at x, elementwise.
 
   What `keras.activations.gelu` is, but for rounding (TensorFlow's rounds a constant to float32), in
-  two thirds of the time: its gradient `Phi(x) + x Phi'(x)` uses Phi(x) once more.
+  less time: its gradient `Phi(x) + x Phi'(x)` uses Phi(x) once more.
   """
 
   @tf.custom_gradient
