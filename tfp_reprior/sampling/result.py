@@ -213,7 +213,8 @@ class Result:
     settings = self.settings
     step = f'step size {settings["step_size"]:.4g}'
     if settings['damping'] is not None:
-      step += f', damping {settings["damping"]:.3g}, {settings["num_integrator_steps"]} steps'
+      num_steps = settings['num_integrator_steps']
+      step += f', damping {settings["damping"]:.3g}, {num_steps} step{"s"[: num_steps != 1]}'
     acceptance = ', '.join(f'{a:.3f}' for a in np.mean(self.trace['acceptance'], axis=0)[:8])
     lines = [
       repr(self.posterior),
