@@ -27,6 +27,9 @@ class InputError(ValueError, TypeError):
   ```
   """
 
+  # AutoGraph raises errors of other constructors as one of its own, which is no `ValueError`.
+  __init__ = Exception.__init__
+
 
 class MissingPackageError(InputError, ImportError):
   """A package that is not installed, with the command that installs it.

@@ -504,7 +504,8 @@ def test_help_knows_every_sampler_model_and_data_set():
   assert all(name in networks.HELP for name in networks.MODELS)
   assert all(name in flags.SAMPLERS for name in samplers.NAMES)
   assert all(name in flags.DATA for name in tfr.data.BUILT_IN)
-  assert all(kind.__name__.lower() in likelihood.NAMES for kind in tfr.likelihoods.KINDS)
+  assert set(likelihood.NAMES) == set(tfr.likelihoods.NAMES)
+  assert all(name in likelihood.HELP for name in likelihood.NAMES)
 
 
 @pytest.mark.parametrize('text', ['loud', '-1', '0', '-inf'])

@@ -82,7 +82,7 @@ def test_the_version_is_that_of_the_package(capsys):
     (['sample', '--data=toy', '--run_dir=r', '--width=0'], 'argument --width: 0 is not positive'),
     (['sample', '--data=toy', '--run_dir=r', '--width=a'], "invalid positive_integer value: 'a'"),
     (['sample', '--data=toy', '--run_dir=r', '--num_burnin_steps=-1'], '-1 is negative'),
-    (['warmup', '--data=toy', '--noise_scale=nan'], "invalid noise_scale value: 'nan'"),
+    (['warmup', '--data=toy', '--noise_scale=nan'], "invalid scale value: 'nan'"),
     (['warmup'], 'the following arguments are required: --data, or a --preset'),
     (['report'], 'the following arguments are required: RUN_DIR'),
   ],

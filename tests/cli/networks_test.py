@@ -21,7 +21,9 @@ def _make(*arguments, shape=(8, 8, 3)):
   flags.add_problem(parser)
   x, y = np.zeros([4, *shape], np.float32), tfr.data.centered_one_hot([0, 1, 2, 0], 3)
   data = tfr.data.Dataset(x, y, x, y)
-  return networks.make(parser.parse_args(['--data=mine', *arguments]), data)
+  return networks.make(
+    parser.parse_args(['--data=mine', '--likelihood=gaussian', *arguments]), data
+  )
 
 
 @pytest.mark.parametrize('name', networks.MODELS)
@@ -73,9 +75,9 @@ def test_flags_reach_the_model(arguments, expected):
       '--model=wide_resnet --num_heads=2',
       '--model=wide_resnet has --width, --depth, --activation. Received: --num_heads=2',
     ),
-    ('--model=wide_resnet --depth=3', '--model=wide_resnet for mine: `depth` must be 6 m + 2'),
-    ('--model=attention --patch_size=3', '--model=attention for mine: `patch_size` must divide'),
-    ('--model=cnn --pooling=max', "--model=cnn for mine: `pooling` must be one of 'flatten', "),
+    ('--model=wide_resnet --depth=3', '--depth=3 for mine: `depth` must be 6 m + 2'),
+    ('--model=attention --patch_size=3', '--patch_size=3 for mine: `patch_size` must divide'),
+    ('--model=cnn --pooling=max', "--pooling=max for mine: `pooling` must be one of 'flatten', "),
   ],
 )
 def test_flags_that_do_not_fit_the_model_are_refused(arguments, message):

@@ -256,14 +256,13 @@ def test_unknown_noise_passes_through():
 
 def test_classes_have_the_targets_of_their_surrogate():
   exact = _posterior()
-  posterior = tfr.Posterior(
-    exact.split, exact.x, np.array([0, 1, 1, 0]), likelihood=tfr.likelihoods.Categorical()
-  )
+  likelihood = tfr.likelihoods.Categorical(output_scale=1.0)
+  posterior = tfr.Posterior(exact.split, exact.x, np.array([0, 1, 1, 0]), likelihood=likelihood)
   phi = posterior.sample_prior(seed=1)
   f, j = _outputs_and_jacobian(posterior, _flat(phi))
   lam = posterior.surrogate_variance
   a = np.linalg.solve(lam * np.eye(8) + j @ j.T, np.ravel(posterior.surrogate_targets) - f)
-  theta = tfr.experimental.LinearizedReprior(posterior).forward(phi)
+  theta = tfr.experimental.LinearizedReprior(posterior, 'noise').forward(phi)
   np.testing.assert_allclose(_flat(theta), _flat(phi) + j.T @ a, atol=1e-10)
 
 

@@ -169,7 +169,7 @@ def _driver_loop(posterior, strategy, x_test):
     loop = runner.Runner(kernel, observer.draw, 2, seed=2, run_loop=sampler.run_loop)
     carry = loop.start(list(state), observer.empty(state[0].shape[0]))
     # What `advance` runs; it needs numbers for its results.
-    return sampler.run_loop(loop._run_draws, carry, tf.constant(0), tf.constant(5))
+    return sampler.run_loop(loop._run_steps, carry, *map(tf.constant, (0, 0, 10)))
 
   return tf.function(run, autograph=False)
 
@@ -184,7 +184,9 @@ def test_a_run_on_a_tpu_is_one_program_with_static_shapes(monkeypatch):
     program = _driver_loop(posterior, strategy, x_test).get_concrete_function(*state)
   carry, trace = program.structured_outputs
   shapes = {name: values.shape for name, values in trace.items()}
-  assert shapes['theta'] == shapes['f'] == [25, 2, 3]  # as many draws as a call can make
+  assert (
+    shapes['theta'] == shapes['f'] == [26, 2, 3]
+  )  # as many draws as a call can make, and one that it begins
   assert carry.summary.f_mean.mean.shape == [2, 3, 2]
   assert all(t.shape.is_fully_defined() for t in tf.nest.flatten(carry))
   ops = _assert_all_on_tpu(program.graph.as_graph_def())

@@ -83,7 +83,9 @@ def test_the_port_of_a_worker_must_be_free(monkeypatch):
   with socket.create_server(('', 0)) as taken:
     port = taken.getsockname()[1]
     _set_tf_config(monkeypatch, port, _free_port())
-    with pytest.raises(ValueError, match=f'The port of this worker .* Received: port {port}'):
+    with pytest.raises(
+      ValueError, match=f'The address of this worker .* Received: 127.0.0.1:{port}'
+    ):
       strategies.make_strategy('multiworker')
 
 

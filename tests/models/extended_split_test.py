@@ -10,7 +10,7 @@ from tfp_reprior.models import extended_split, stateless
 
 def _splits():
   split = tfr.models.ReadoutSplit(tfr.models.fcn((3,), 2, width=4, depth=1, dtype='float64'))
-  return split, extended_split.ExtendedSplit(split, [(), (5,)])
+  return split, extended_split.ExtendedSplit(split, [(), (5,)], lambda further: 1.0)
 
 
 def test_further_parts_stand_before_the_readout():
@@ -42,7 +42,8 @@ def test_a_network_sees_no_more_rows_than_a_chunk(chunk_sizes, rows, order, monk
     for size in chunk_sizes:
       chunked = chunked.in_chunks(size)
   else:
-    chunked = extended_split.ExtendedSplit(split.in_chunks(chunk_sizes[0]), [(), (5,)])
+    inner = split.in_chunks(chunk_sizes[0])
+    chunked = extended_split.ExtendedSplit(inner, [(), (5,)], lambda further: 1.0)
     for size in chunk_sizes[1:]:
       chunked = chunked.in_chunks(size)
   assert chunked.chunk_size == chunk_sizes[-1] and whole.chunk_size is None

@@ -39,7 +39,9 @@ def compute(piece, context):
   likelihood = (
     likelihoods.Categorical(output_scale=1.0) if is_categorical else likelihoods.Gaussian(0.1)
   )
-  run = {**piece['run'], 'regularizer': piece['run'].get('regularizer') or 'noise'}
+  run = dict(piece['run'])
+  if not run['sampler'].endswith('standard') and run.get('regularizer') is None:
+    run['regularizer'] = 'noise'
   with warnings.catch_warnings():
     # Chains that hardly mix are what is shown; the rows say so.
     warnings.simplefilter('ignore', diagnostics.SamplingWarning)

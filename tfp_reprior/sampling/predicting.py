@@ -22,24 +22,24 @@ class Predictor:
 
   Args:
     posterior: A `Posterior`.
-    preparation: The `tfp_reprior.data.Preparation` that its data have been through.
-    draws: The kept draws.
   """
 
-  def __init__(self, posterior, preparation, draws):
-    self._posterior, self._preparation, self._draws = posterior, preparation, draws
+  def __init__(self, posterior):
+    self._posterior = posterior
     self._components_fn = tf.function(_Components(posterior), autograph=False)
 
-  def predict(self, x, batch_size=1024, f_moments=None):
+  def predict(self, x, draws, preparation, batch_size=1024, f_moments=None):
     """The prediction at prepared inputs `[m, ...]`, in the units of the user.
 
     Args:
       x: Inputs.
+      draws: The kept draws.
+      preparation: The `tfp_reprior.data.Preparation` that the data have been through.
       batch_size: Positive integer, inputs at a time.
       f_moments: Pair of mean and variance over all draws of means of observations, or None.
     """
     x = self._posterior.check_inputs(x)
-    if not len(self._draws):
+    if not len(draws):
       raise errors.InputError(
         'There are no kept draws to predict with: the run was stopped before the first of them, or '
         'num_kept_draws was 0'
@@ -52,8 +52,8 @@ class Predictor:
       in_weights = self._posterior.in_space('weights')
       components_fn = tf.function(_Components(in_weights), autograph=False)
     found, likelihood_parts = [], []
-    for i, number in enumerate(self._draws.numbers):
-      parts = [tf.constant(p) for p in self._draws[i]]
+    for i, number in enumerate(draws.numbers):
+      parts = [tf.constant(p) for p in draws[i]]
       likelihood_parts.append(self._posterior.likelihood_parts(parts))
       if needs_weights:
         parts = split.to_weights(parts, [number, 0])
@@ -66,9 +66,9 @@ class Predictor:
       [tf.concat(pieces, axis=0) for pieces in zip(*likelihood_parts, strict=True)]
     )
     components = [np.concatenate(pieces) for pieces in zip(*found, strict=True)]  # [s * c, m, k]
-    return self._make(given, *components, f_moments=f_moments)
+    return self._make(given, preparation, *components, f_moments=f_moments)
 
-  def _make(self, given, f, mean=None, variance=None, f_moments=None):
+  def _make(self, given, preparation, f, mean=None, variance=None, f_moments=None):
     """The prediction of a likelihood with known parameters, by draws of outputs f `[s, m, k]`."""
     likelihood = self._posterior.likelihood
     if isinstance(likelihood, likelihoods.Categorical):
@@ -77,7 +77,7 @@ class Predictor:
       return class_prediction.BernoulliPrediction(given.mean(f), f_moments)
     shift, scale = np.zeros([]), np.ones([])
     if likelihood.has_units:
-      shift, scale = (np.asarray(a) for a in (self._preparation.y_mean, self._preparation.y_std))
+      shift, scale = (np.asarray(a) for a in (preparation.y_mean, preparation.y_std))
     if f_moments is not None:
       f_moments = shift + scale * f_moments[0], scale**2 * f_moments[1]
     if not isinstance(likelihood, likelihoods.Gaussian):

@@ -97,7 +97,7 @@ class Result:
     self.anchor = anchor
     self._x_test, self._y_test = x_test, y_test
     self.preparation = preparation_lib.Preparation() if preparation is None else preparation
-    self._predictor = predicting.Predictor(posterior, self.preparation, draws)
+    self._predictor = predicting.Predictor(posterior)
 
   @property
   def num_draws(self) -> int:
@@ -147,7 +147,8 @@ class Result:
       likelihoods by distributions a `DistributionPrediction`.
     """
     dtype = self.posterior.split.dtype.as_numpy_dtype
-    return self._predictor.predict(self.preparation.inputs(x, dtype), batch_size)
+    x = self.preparation.inputs(x, dtype)
+    return self._predictor.predict(x, self.draws, self.preparation, batch_size)
 
   @property
   def test_prediction(self) -> predicting.Prediction | None:
@@ -156,10 +157,10 @@ class Result:
     Its mean and standard deviations are over all draws, and so is all that follows from them; the
     rest is by the kept ones, unknown noise too.
     """
-    return (
-      None
-      if self._x_test is None
-      else self._predictor.predict(self._x_test, f_moments=self._f_moments)
+    if self._x_test is None:
+      return None
+    return self._predictor.predict(
+      self._x_test, self.draws, self.preparation, f_moments=self._f_moments
     )
 
   def evaluate(

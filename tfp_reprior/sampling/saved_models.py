@@ -40,7 +40,9 @@ def _why_not_loaded(layer):
       f'its class {kind.__name__} is not registered by keras.saving.register_keras_serializable'
     )
   try:
-    keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(layer))
+    # Without weights: they may be large, and strategies would make them on all workers at once.
+    with keras.StatelessScope(initialize_variables=False):
+      keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(layer))
   except Exception as e:  # Keras raises anything
     return ' '.join(str(e).split())[:200]
   return None
