@@ -78,7 +78,7 @@ def test_sampling_prints_its_summary_and_keeps_the_result(toy_run, capsys):
   out = capsys.readouterr().out
   assert 'toy: 20 training and 10 test data, inputs of shape (1,), 1 real target; devices: ' in out
   assert (
-    'rotation, step size 0.02, damping 0.0392, 1 steps: 2 chains of 4 draws, 1 steps each' in out
+    'rotation, step size 0.02, damping 0.0392, 1 step: 2 chains of 4 draws, 1 steps each' in out
   )
   assert 'test rmse: ' in out and 'report' not in out
   result = tfr.load_result(toy_run)

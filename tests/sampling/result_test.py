@@ -137,7 +137,7 @@ def test_the_summary_says_what_matters(result):
   text = result.summary()
   for words in (
     "Posterior(model='fcn', n=10",
-    'rotation, step size 0.4, damping 0.551, 1 steps: 2 chains of 12 draws, 2 steps each',
+    'rotation, step size 0.4, damping 0.551, 1 step: 2 chains of 12 draws, 2 steps each',
     f'acceptance by chain: {np.mean(result.trace["acceptance"][:, 0]):.3f}, ',
     'R-hat  bulk ESS  tail ESS',
     'hidden weights',
