@@ -3,10 +3,13 @@
 import contextlib
 import inspect
 
-from tensorflow.python.framework import ops
+try:
+  # Of `tf.custom_gradient`, which registers a function for each place in a graph that it traces,
+  # and never forgets one. There is no public way to it; without it, graphs only stay in memory.
+  from tensorflow.python.framework import ops
+except ImportError:
+  ops = None
 
-# Of `tf.custom_gradient`, which registers a function for each place in a graph that it traces, and
-# never forgets one. There is no public way to it.
 _registry = getattr(getattr(ops, 'gradient_registry', None), '_registry', {})
 _PACKAGE = __name__.partition('.')[0]
 
