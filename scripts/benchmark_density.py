@@ -5,12 +5,16 @@ outputs, three hidden layers) and the same data, which are random: time does not
 Prints a table and, with --json, writes the figures to a file.
 """
 
+from unittest import mock
+
 import numpy as np
+import tensorflow as tf
 import tensorflow_probability as tfp
 from absl import app, flags
 
 import tfp_reprior as tfr
 from tfp_reprior.benchmarks import results, timing
+from tfp_reprior.internal import linalg
 
 _WIDTHS = flags.DEFINE_list('widths', ['64', '256', '512', '1024'], 'Widths of the network.')
 _NUMS_DATA = flags.DEFINE_list('nums_data', ['64', '256', '1024'], 'Numbers of data.')
@@ -20,7 +24,8 @@ _CONTESTANTS = flags.DEFINE_list(
   'contestants',
   ['standard', 'autodiff', 'composed', 'collapsed', 'data space'],
   'Which to time; data space is the collapsed density with hidden layers there, if they qualify, '
-  'every layer the same with a map on each.',
+  'plain gradient the same with the gradient of its factors by TensorFlow, every layer the same '
+  'with a map on each.',
 )
 _JSON = flags.DEFINE_string('json', None, 'File to write the figures to.')
 
@@ -29,6 +34,7 @@ _RATIOS = (
   ('collapsed', 'standard'),
   ('autodiff', 'collapsed'),
   ('data space', 'collapsed'),
+  ('data space', 'plain gradient'),
   ('every layer', 'collapsed'),
   ('every layer', 'data space'),
 )
@@ -43,14 +49,20 @@ def contestants(posterior, num_chains):
     value = posterior.target_log_prob_fn(*reprior.forward(list(parts)))
     return value + reprior.forward_log_det_jacobian(list(parts))
 
+  def plain_gradient_fn(*parts):  # back-propagation through the factors of layers
+    with mock.patch.object(linalg, 'root_matmul', plain_root_matmul):
+      return data_space.target_log_prob_fn(*parts)
+
   in_data_space = posterior.in_space('auto')
   u = in_data_space.sample_prior(() if num_chains == 1 else num_chains, seed=1)
+  data_space = tfr.CollapsedPosterior(in_data_space)
   targets = {
     'standard': (posterior.target_log_prob_fn, phi),
     'autodiff': (autodiff_fn, phi),
     'composed': (tfr.ComposedPosterior(posterior).target_log_prob_fn, phi),
     'collapsed': (tfr.CollapsedPosterior(posterior).target_log_prob_fn, phi),
-    'data space': (tfr.CollapsedPosterior(in_data_space).target_log_prob_fn, u),
+    'data space': (data_space.target_log_prob_fn, u),
+    'plain gradient': (plain_gradient_fn, u),
   }
   if 'every layer' in _CONTESTANTS.value:
     density = tfr.LayerwisePosterior(in_data_space, u, 3.0)
@@ -61,6 +73,10 @@ def contestants(posterior, num_chains):
     return lambda: function(*parts)
 
   return {name: evaluation(*targets[name]) for name in _CONTESTANTS.value}
+
+
+def plain_root_matmul(a, u):
+  return tf.matmul(tf.linalg.cholesky(tf.matmul(a, a, transpose_b=True)), u)
 
 
 def gflop(posterior, num_chains):

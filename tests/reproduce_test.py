@@ -1,0 +1,71 @@
+"""Commands of the pages are run, in order, and go on; the pages' results have commands."""
+
+import json
+import pathlib
+
+import pytest
+import script_modules
+
+reproduce = script_modules.load('reproduce')
+render_docs = script_modules.load('render_docs')
+
+WRITE = 'python -c \'import sys; open(sys.argv[1][7:], "w").write("[]")\''
+SLEEP = "python -c 'import time; time.sleep(60)'"
+
+
+@pytest.fixture
+def make_root(tmp_path):
+  def make(*lines, **seconds):
+    (tmp_path / 'docs' / 'results').mkdir(parents=True)
+    block = '\n'.join(lines)
+    (tmp_path / 'README.md').write_text(f'Text\n\n```bash\npip install x\n{block}\n```\n')
+    log = {c: {'seconds': s} for c, s in zip(lines, seconds.values(), strict=False)}
+    (tmp_path / reproduce.LOG).write_text(json.dumps(log))
+    return tmp_path
+
+  return make
+
+
+def test_commands_that_write_results_are_found_with_their_continued_lines(make_root):
+  root = make_root('python a.py --x=1 \\\n  --json=docs/results/a.json  # a table', 'python b.py')
+  assert reproduce.commands(root) == {'python a.py --x=1 --json=docs/results/a.json': 'README.md'}
+
+
+def test_commands_are_run_once_and_again_if_their_result_is_gone(make_root):
+  root = make_root(f'{WRITE} --json=docs/results/a.json')
+  assert list(reproduce.plan(root, None).values()) == ['to do']
+  assert list(reproduce.reproduce(root).values()) == ['done']
+  assert list(reproduce.plan(root, None).values()) == ['done']
+  (root / 'docs/results/a.json').unlink()
+  assert list(reproduce.plan(root, None).values()) == ['to do']
+
+
+def test_the_cheapest_is_first_and_what_was_never_run_last(make_root):
+  a, b, c = (f'python {x}.py --json=docs/results/{x}.json' for x in 'abc')
+  root = make_root(a, b, c, a=7, b=3)
+  assert list(reproduce.plan(root, None)) == [b, a, c]
+
+
+@pytest.mark.parametrize(
+  ('program', 'hours', 'expected'),
+  [("python -c '1/0'", 1.0, 'FAILED'), (SLEEP, 1 / 3600, 'stopped')],
+)
+def test_failures_and_the_end_of_time_are_told_and_not_taken_for_done(
+  program, hours, expected, make_root
+):
+  root = make_root(f'{program} --json=docs/results/a.json')
+  assert list(reproduce.reproduce(root, hours=hours).values()) == [expected]
+  assert list(reproduce.plan(root, None).values()) == ['to do']
+
+
+def test_commands_with_data_wait_for_their_folder(make_root):
+  root = make_root('python a.py --data_dir=tfds --json=docs/results/a.json')
+  assert list(reproduce.plan(root, None).values()) == ['needs --data_dir']
+  assert list(reproduce.plan(root, '/data').values()) == ['to do']
+
+
+def test_every_table_of_the_pages_has_a_command():
+  written = {reproduce._RESULT.search(c)[1] for c in reproduce.commands(reproduce.ROOT)}
+  for page in render_docs.pages():
+    for match in render_docs._TABLE.finditer(page.read_text()):
+      assert str(pathlib.Path('docs/results', match['file'])) in written, (page, match['file'])
