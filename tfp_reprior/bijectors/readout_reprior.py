@@ -1,13 +1,14 @@
 """The repriorisation of the readout, as a bijector."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import tensorflow as tf
 import tensorflow_probability as tfp
 from numpy.typing import ArrayLike
 
 from tfp_reprior import errors
-from tfp_reprior.bijectors import caching, factorization
+from tfp_reprior.bijectors import caching, factorization, prior_network
 from tfp_reprior.internal import checks
 from tfp_reprior.internal import parts as parts_lib
 from tfp_reprior.internal.types import Parts
@@ -52,6 +53,10 @@ class ReadoutReprior(tfp.bijectors.Bijector):
     event_ndims: List of integers, the ranks of all parts without chain dimensions: those of the
       hidden parts, then 2 for the readout kernel, then 1 if there is a readout bias.
     space: `'feature'`, `'data'`, or `'auto'` for the smaller of n and d.
+    part_scales: List of positive numbers or arrays, one for each part and of a shape that
+      broadcasts to it: the prior standard deviations, for parts that are not N(0, 1) a priori. The
+      map then ends in a multiplication by them. `features_fn` takes the hidden parts as they are,
+      and psi counts in units of the readout's prior: its columns are multiplied by those scales.
     validate_args: Whether to check values at run time: the regularizer, and that psi is finite.
     name: Name of the operations.
 
@@ -69,7 +74,8 @@ class ReadoutReprior(tfp.bijectors.Bijector):
   [theta] = reprior.forward([np.random.default_rng(1).normal(size=[2, 1])])
   ```
 
-  A network: `tfp_reprior.Posterior(...).reprior()`.
+  A Keras model: `tfp_reprior.Posterior(...).reprior()`. A network of your own, with its prior in
+  TFP: `ReadoutReprior.from_network`.
 
   #### References
 
@@ -86,6 +92,7 @@ class ReadoutReprior(tfp.bijectors.Bijector):
     regularizer: float | Callable[..., tf.Tensor],
     event_ndims: Sequence[int],
     space: str = 'auto',
+    part_scales: Sequence[ArrayLike] | None = None,
     validate_args: bool = False,
     name: str = 'readout_reprior',
   ) -> None:
@@ -116,6 +123,7 @@ class ReadoutReprior(tfp.bijectors.Bijector):
       self._space = checks.one_of('space', space, factorization.SPACES)
       self._has_bias = event_ndims[-1] == 1
       self._num_hidden = len(event_ndims) - 1 - self._has_bias
+      self._part_scales = self._check_scales(part_scales, event_ndims)
       super().__init__(
         forward_min_event_ndims=event_ndims,
         dtype=targets.dtype,
@@ -123,6 +131,91 @@ class ReadoutReprior(tfp.bijectors.Bijector):
         parameters=parameters,
         name=name,
       )
+
+  @classmethod
+  def from_network(
+    cls,
+    network_fn: Callable[..., tf.Tensor],
+    x: ArrayLike,
+    y: ArrayLike,
+    prior: tfp.distributions.Distribution | Sequence[tfp.distributions.Distribution],
+    noise_scale: float,
+    **kwargs: Any,
+  ) -> 'ReadoutReprior':
+    """The map for a network of your own, with a prior in TFP.
+
+    ```none
+    y = network_fn(x, *parts) + noise_scale * N(0, 1),    parts ~ prior
+    ```
+
+    The features are those outputs that the network has with the identity as its readout, so there
+    is no function to write for them; that costs one product of `[n, d]` and `[d, d]`. Every part is
+    divided by its prior standard deviation. So where the prior of the readout is normal, phi_out is
+    exactly N(0, I) under the posterior, and independent of the hidden parts.
+
+    Args:
+      network_fn: Callable, `network_fn(x, *parts) -> outputs` `[*chains, n, k]`, linear in the last
+        parts: the readout kernel `[width, k]` and, if the last part is a vector, its bias `[k]`. It
+        must take any number of outputs k, and parts with leading chain dimensions if chains have
+        them.
+      x: Training inputs `[n, ...]`, handed to `network_fn`.
+      y: Targets, floating point `[n, k]`.
+      prior: A `tfd.JointDistributionSequential` of independent distributions (or its autobatched
+        form), or a list of distributions, one for each part.
+      noise_scale: Positive float, the standard deviation of the noise.
+      **kwargs: `space`, `validate_args`, `name`, and `regularizer`, if it is to be another than
+        `noise_scale**2`.
+
+    Returns:
+      A `ReadoutReprior` from phi to the parts of `network_fn`.
+
+    Raises:
+      ValueError: If the network is not linear in its readout, or the prior cannot be used.
+
+    #### Examples
+
+    ```python
+    import numpy as np
+    import tensorflow as tf
+    import tensorflow_probability as tfp
+    import tfp_reprior as tfr
+
+    tfd = tfp.distributions
+    x = np.linspace(-1, 1, 20, dtype=np.float32)[:, np.newaxis]
+    y = np.sin(3 * x)
+    shapes, stds = [[1, 32], [32], [32, 1], [1]], [1.5, 0.5, 32**-0.5, 0.1]
+    prior = tfd.JointDistributionSequential(
+      [tfd.Sample(tfd.Normal(0.0, std), shape) for shape, std in zip(shapes, stds)]
+    )
+
+    def network(x, w1, b1, w2, b2):
+      return tf.tanh(x @ w1 + b1[..., tf.newaxis, :]) @ w2 + b2[..., tf.newaxis, :]
+
+    def target_log_prob_fn(*parts):
+      likelihood = tfd.Independent(tfd.Normal(network(x, *parts), 0.1), 2)
+      return prior.log_prob(parts) + likelihood.log_prob(y)
+
+    reprior = tfr.ReadoutReprior.from_network(network, x, y, prior, noise_scale=0.1)
+    inner = tfp.mcmc.HamiltonianMonteCarlo(target_log_prob_fn, step_size=0.1, num_leapfrog_steps=3)
+    kernel = tfp.mcmc.TransformedTransitionKernel(inner, reprior)
+    phi = [tf.random.stateless_normal([2, *shape], seed=(0, i)) for i, shape in enumerate(shapes)]
+    start = reprior.forward(phi)  # two chains; each readout fits the data
+    parts = tfp.mcmc.sample_chain(2, start, kernel=kernel, trace_fn=None, seed=(1, 2))
+    ```
+    """
+    checks.positive('noise_scale', noise_scale)
+    network = prior_network.PriorNetwork(network_fn, x, prior)
+    network.check_linear()
+    return cls(
+      **{
+        'features_fn': network.features,
+        'targets': network.check_targets(y),
+        'regularizer': noise_scale**2,
+        'event_ndims': network.event_ndims,
+        'part_scales': network.part_scales,
+        **kwargs,
+      }
+    )
 
   @property
   def targets(self) -> tf.Tensor:
@@ -146,29 +239,63 @@ class ReadoutReprior(tfp.bijectors.Bijector):
   def forward_given(self, psi: tf.Tensor, parts: Parts) -> list[tf.Tensor]:
     """As `forward`, for known features psi `[*chains, n, d]`."""
     hidden, phi_out = self._split(parts)
-    return self._join(hidden, self._factorize(hidden, psi).forward(phi_out))
+    factor = self._factorize(self._scale_hidden(hidden), psi)
+    return self._scale(self._join(hidden, factor.forward(phi_out)))
 
   def inverse_given(self, psi: tf.Tensor, parts: Parts) -> list[tf.Tensor]:
     """As `inverse`, for known features psi `[*chains, n, d]`."""
-    hidden, theta_out = self._split(parts)
-    return self._join(hidden, self._factorize(hidden, psi).inverse(theta_out))
+    hidden, theta_out = self._split(self._unscale(parts))
+    factor = self._factorize(list(parts)[: self._num_hidden], psi)
+    return self._join(hidden, factor.inverse(theta_out))
 
   def log_det_given(self, psi: tf.Tensor, hidden_parts: Parts) -> tf.Tensor:
-    """As `forward_log_det_jacobian`, for known features psi `[*chains, n, d]`: `[*chains]`."""
+    """As `forward_log_det_jacobian`, for known features psi `[*chains, n, d]`: `[*chains]`.
+
+    With `part_scales`, without the constant that they add.
+    """
     k = tf.cast(tf.shape(self._targets)[1], self._targets.dtype)
     return k * self._factorize(hidden_parts, psi).log_det()
 
   def _forward(self, x):
-    return self.forward_given(self._features(x), x)
+    hidden = self._scale_hidden(list(x)[: self._num_hidden])
+    return self.forward_given(self._features_fn(*hidden), x)
 
   def _inverse(self, y):
-    return self.inverse_given(self._features(y), y)
+    hidden = list(y)[: self._num_hidden]
+    return self.inverse_given(self._features_fn(*hidden), y)
 
   def _forward_log_det_jacobian(self, x):
-    return self.log_det_given(self._features(x), list(x)[: self._num_hidden])
+    return self._log_det(x, self._scale_hidden(list(x)[: self._num_hidden]))
 
   def _inverse_log_det_jacobian(self, y):
-    return -self._forward_log_det_jacobian(y)  # a function of the hidden parts, which are equal
+    return -self._log_det(y, list(y)[: self._num_hidden])  # of the same hidden parts
+
+  def _log_det(self, parts, hidden):
+    """Features are computed anew in each call: a gradient tape must see all of it."""
+    log_det = self.log_det_given(self._features_fn(*hidden), hidden)
+    if self._part_scales is None:
+      return log_det
+    return log_det + sum(
+      tf.reduce_sum(tf.broadcast_to(tf.math.log(scale), tf.shape(part)[tf.rank(part) - ndims :]))
+      for scale, part, ndims in zip(
+        self._part_scales, parts, self.forward_min_event_ndims, strict=True
+      )
+    )
+
+  def _scale(self, parts):
+    if self._part_scales is None:
+      return parts
+    return [s * p for s, p in zip(self._part_scales, parts, strict=True)]
+
+  def _unscale(self, parts):
+    if self._part_scales is None:
+      return parts
+    return [p / s for s, p in zip(self._part_scales, parts, strict=True)]
+
+  def _scale_hidden(self, hidden):
+    if self._part_scales is None:
+      return hidden
+    return [s * h for s, h in zip(self._part_scales, hidden, strict=False)]
 
   def _split(self, parts):
     parts = list(parts)
@@ -189,9 +316,18 @@ class ReadoutReprior(tfp.bijectors.Bijector):
     hidden = [tf.identity(h) for h in hidden]
     return [*hidden, *parts_lib.unstack_readout(readout, self._has_bias)]
 
-  def _features(self, parts):
-    """Computed anew in each call, as factors are: a gradient tape must see all of it."""
-    return self._features_fn(*list(parts)[: self._num_hidden])
+  def _check_scales(self, scales, event_ndims):
+    if scales is None:
+      return None
+    if len(scales) != len(event_ndims):
+      raise errors.InputError(
+        f'`part_scales` must have one entry for each of {len(event_ndims)} parts. Received: '
+        f'{len(scales)}'
+      )
+    return [
+      tf.convert_to_tensor(checks.positive(f'part_scales[{i}]', scale), self._targets.dtype)
+      for i, scale in enumerate(scales)
+    ]
 
   def _factorize(self, hidden, psi):
     psi = tf.convert_to_tensor(psi)

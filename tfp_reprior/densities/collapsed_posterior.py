@@ -142,8 +142,45 @@ class CollapsedPosterior:
     return inverse_temperature * tf.cast(log_likelihood - shift, self._split.dtype)
 
   def target_log_prob_fn(self, *phi_parts: tf.Tensor) -> tf.Tensor:
-    """`log N(phi; 0, I) + prior_entropy - V(hidden)`: `[*chains]`."""
+    """`log N(phi; 0, I) + prior_entropy - V(hidden)`: `[*chains]`.
+
+    Takes all parts of phi; `hidden_target_log_prob_fn` is for the hidden ones alone.
+    """
+    if len(phi_parts) == self._split.num_hidden:
+      raise errors.InputError(
+        '`target_log_prob_fn` takes all parts of phi. For the hidden parts alone there is '
+        f'`hidden_target_log_prob_fn`. Received: {len(phi_parts)} parts for the shapes '
+        f'{self._split.event_shapes}'
+      )
     return self.posterior.log_prior_fn(*phi_parts) + self.log_likelihood_fn(*phi_parts)
+
+  def hidden_target_log_prob_fn(self, *hidden_parts: tf.Tensor) -> tf.Tensor:
+    """`log N(hidden; 0, I) - V(hidden)`, up to a constant: `[*chains]`.
+
+    The marginal posterior of the hidden parts. Any gradient-based kernel of TFP can take it, NUTS
+    and the trajectory-length adaptation of ChEES among them, over a state without the readout;
+    `sample_readout` draws that afterwards.
+
+    #### Examples
+
+    ```python
+    import numpy as np
+    import tensorflow_probability as tfp
+    import tfp_reprior as tfr
+
+    x = np.linspace(-1, 1, 8, dtype=np.float32)[:, np.newaxis]
+    posterior = tfr.Posterior(tfr.models.fcn((1,), 1, width=16, depth=1), x, x**2, noise_scale=0.1)
+    collapsed = tfr.CollapsedPosterior(posterior)
+    hidden = posterior.sample_prior(2, seed=1)[: posterior.split.num_hidden]
+    kernel = tfp.mcmc.HamiltonianMonteCarlo(
+      collapsed.hidden_target_log_prob_fn, step_size=0.2, num_leapfrog_steps=3
+    )
+    hidden = tfp.mcmc.sample_chain(2, hidden, kernel=kernel, trace_fn=None, seed=(1, 2))
+    theta = hidden + collapsed.sample_readout(hidden, seed=(3, 4))  # all weights, [2, 2, ...] each
+    ```
+    """
+    log_prior = self.posterior.log_hidden_prior_fn(*hidden_parts)
+    return log_prior + self.log_likelihood_fn(*hidden_parts)
 
   def given(
     self, hidden_parts: Parts, psi: tf.Tensor | None = None

@@ -113,7 +113,13 @@ class Posterior:
 
   def log_prior_fn(self, *parts: tf.Tensor) -> tf.Tensor:
     """`log N(parts; 0, I) + prior_entropy`: `[*chains]`."""
-    parts = self.split.check_parts(parts)
+    return self._log_prior(self.split.check_parts(parts))
+
+  def log_hidden_prior_fn(self, *hidden_parts: tf.Tensor) -> tf.Tensor:
+    """As `log_prior_fn`, of the hidden parts alone: `[*chains]`."""
+    return self._log_prior(self.split.check_parts(hidden_parts, hidden=True))
+
+  def _log_prior(self, parts):
     chain_ndims = parts[0].shape.rank - self.split.event_ndims[0]
     return parts_lib.add_up([_centered_log_normal(p, chain_ndims) for p in parts])
 
