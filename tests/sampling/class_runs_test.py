@@ -1,7 +1,5 @@
 """Runs on classes, from data to predictions and files, against plain NumPy."""
 
-import importlib.util
-
 import numpy as np
 import numpy_layers
 import pytest
@@ -114,12 +112,6 @@ def test_a_loaded_result_is_the_same(result, run_dir, tmp_path, is_run_dir):
   x = np.ones([2, 1], np.float32)
   np.testing.assert_array_equal(loaded.predict(x).probabilities, result.predict(x).probabilities)
   np.testing.assert_array_equal(loaded.y_test, result.y_test)
-
-
-@pytest.mark.skipif(importlib.util.find_spec('arviz') is None, reason='ArviZ is not installed.')
-def test_arviz_gets_the_traces(result):
-  inference = result.to_arviz()
-  assert inference.posterior['f'].shape == (2, 12, 3)
 
 
 def test_settings_of_the_surrogate_survive(tmp_path):

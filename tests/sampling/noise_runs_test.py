@@ -91,13 +91,6 @@ def test_the_summary_tells_the_noise():
   assert 'noise scale' not in sampling_runs.reference().summary()
 
 
-def test_arviz_gets_the_noise_by_chain():
-  pytest.importorskip('arviz')
-  posterior = _reference().to_arviz().posterior
-  values = _reference().trace['noise_scale'][..., 0].T
-  np.testing.assert_array_equal(posterior['noise_scale'].values, values)
-
-
 def test_a_saved_result_predicts_the_same(tmp_path):
   result = _reference()
   result.save(tmp_path)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.stats
 import statistics_lib
+import tensorflow_probability as tfp
 
 import tfp_reprior as tfr
 
@@ -211,3 +212,28 @@ def test_an_input_without_variance_does_not_disturb_the_others():
   prediction = tfr.sampling.Prediction(means, variances, NOISE_VARIANCE)
   expected = [[scipy.stats.norm.cdf(-2.0), scipy.stats.norm.cdf(2.0)], [0.5, 0.5]]
   np.testing.assert_allclose(prediction.class_probabilities, expected, atol=1e-12)
+
+
+def _predictions():
+  """Of two draws at three inputs each: a prediction of every kind, and observations."""
+  rng = np.random.default_rng(0)
+  means = rng.standard_normal([2, 3, 1])
+  shares = rng.dirichlet(np.ones(4), size=[2, 3])
+  rates = tfp.distributions.Poisson(log_rate=means)
+  return [
+    (tfr.sampling.Prediction(means, np.zeros_like(means), 0.04), means[0]),
+    (tfr.sampling.CategoricalPrediction(shares), np.array([0, 3, 1])),
+    (tfr.sampling.BernoulliPrediction(shares[..., :1]), np.array([[0], [1], [1]])),
+    (tfr.sampling.DistributionPrediction(rates), np.array([[0.0], [1.0], [2.0]])),
+  ]
+
+
+@pytest.mark.parametrize('case', range(4))
+def test_components_one_by_one_make_the_mixture(case):
+  prediction, y = _predictions()[case]
+  each = prediction.log_prob_each(y)
+  assert each.shape == (2, *y.shape)
+  np.testing.assert_allclose(prediction.log_prob(y), np.log(np.mean(np.exp(each), axis=0)))
+  samples = prediction.sample_each(seed=1)
+  assert samples.shape == each.shape
+  np.testing.assert_array_equal(samples, prediction.sample_each(seed=1))

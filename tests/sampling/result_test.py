@@ -1,7 +1,5 @@
 """Results: predictions, figures, files."""
 
-import importlib.util
-
 import arviz
 import keras
 import numpy as np
@@ -244,15 +242,3 @@ def test_a_model_that_keras_cannot_save_is_asked_for_when_loading(tmp_path):
   loaded = tfr.load_result(tmp_path, model=make_model())
   x = np.ones([4, 3], np.float32)
   np.testing.assert_array_equal(loaded.predict(x).means, result.predict(x).means)
-
-
-@pytest.mark.skipif(importlib.util.find_spec('arviz') is None, reason='ArviZ is not installed.')
-def test_arviz_gets_chains_first(result):
-  inference = result.to_arviz()
-  assert inference.posterior['theta'].dims[:2] == ('chain', 'draw')
-  assert inference.posterior['theta'].shape == inference.posterior['f'].shape == (2, 12, 3)
-  for name, key in (('acceptance_rate', 'acceptance'), ('energy', 'energy'), ('lp', 'log_prob')):
-    values = inference.sample_stats[name]
-    assert values.shape == (2, 12)
-    np.testing.assert_array_equal(values[1, 5], result.trace[key][5, 1])
-  np.testing.assert_allclose(inference.sample_stats['step_size'], 0.4)

@@ -70,11 +70,24 @@ class ClassPrediction(abc.ABC):
     """Log-probability of observations `y`, each by itself."""
 
   @abc.abstractmethod
+  def log_prob_each(self, y: ArrayLike) -> np.ndarray:
+    """Log-probability of observations `y` given each draw: `[s, *y.shape]`."""
+
+  @abc.abstractmethod
   def sample(self, num_samples: int, seed: int = 0, noise: bool = True) -> np.ndarray:
     """Draws observations, those of a sample all with the probabilities of one draw.
 
     Without `noise`, these probabilities, `[num_samples, m, k]`.
     """
+
+  def sample_each(self, seed: int = 0) -> np.ndarray:
+    """Draws an observation of every input for each draw of the weights, in their order."""
+    return self._observe(self.probabilities, np.random.default_rng(seed))
+
+  @staticmethod
+  @abc.abstractmethod
+  def _observe(probabilities, rng):
+    """Observations with given probabilities."""
 
   def __repr__(self):
     s, m, k = self.probabilities.shape
@@ -128,11 +141,19 @@ class CategoricalPrediction(ClassPrediction):
     labels = self.labels(y)
     return np.log(self.mean[np.arange(len(labels)), labels])
 
+  def log_prob_each(self, y: ArrayLike) -> np.ndarray:
+    """Log-probability of labels `y` `[m]` given each draw: `[s, m]`."""
+    labels = self.labels(y)
+    chosen = self.probabilities[:, np.arange(len(labels)), labels]
+    return np.log(np.maximum(chosen, _SMALLEST_PROBABILITY))
+
   def sample(self, num_samples: int, seed: int = 0, noise: bool = True) -> np.ndarray:
     """Draws labels `[num_samples, m]`, those of a sample all with one draw's probabilities."""
     rng, probabilities = self._choose(num_samples, seed)
-    if not noise:
-      return probabilities
+    return self._observe(probabilities, rng) if noise else probabilities
+
+  @staticmethod
+  def _observe(probabilities, rng):
     u = rng.random((*probabilities.shape[:-1], 1))
     # The last sum is 1, whatever rounding says.
     return np.sum(u > np.cumsum(probabilities, axis=-1)[..., :-1], axis=-1)
@@ -169,9 +190,17 @@ class BernoulliPrediction(ClassPrediction):
     chosen = self.class_probabilities[np.arange(len(labels)), labels]
     return np.log(chosen).reshape(self.mean.shape)
 
+  def log_prob_each(self, y: ArrayLike) -> np.ndarray:
+    """Log-probability of zeros and ones `y` `[m, k]` given each draw: `[s, m, k]`."""
+    is_yes = self.labels(y).reshape(self.mean.shape) == 1
+    chosen = np.where(is_yes, self.probabilities, 1 - self.probabilities)
+    return np.log(np.maximum(chosen, _SMALLEST_PROBABILITY))
+
   def sample(self, num_samples: int, seed: int = 0, noise: bool = True) -> np.ndarray:
     """Draws zeros and ones `[num_samples, m, k]`, each sample with one draw's probabilities."""
     rng, probabilities = self._choose(num_samples, seed)
-    if not noise:
-      return probabilities
+    return self._observe(probabilities, rng) if noise else probabilities
+
+  @staticmethod
+  def _observe(probabilities, rng):
     return (rng.random(probabilities.shape) < probabilities).astype(int)

@@ -84,9 +84,13 @@ class DistributionPrediction:
 
   def log_prob(self, y: ArrayLike) -> np.ndarray:
     """Log-density of observations `y`, of the shape of `mean`, each by itself."""
+    log_probs = self.log_prob_each(y)
+    return tf.reduce_logsumexp(log_probs, axis=0).numpy() - np.log(len(log_probs))
+
+  def log_prob_each(self, y: ArrayLike) -> np.ndarray:
+    """Log-density of observations `y` given each component: `[s, *y.shape]`."""
     y = prediction.check_observations(y, self.mean.shape)
-    log_probs = tf.cast(self.distribution.log_prob(self._standard(y)), tf.float64)
-    value = tf.reduce_logsumexp(log_probs, axis=0).numpy() - np.log(len(self.means))
+    value = self.distribution.log_prob(self._standard(y)).numpy().astype(np.float64)
     return value - np.log(np.broadcast_to(self._scale, y.shape)) if self._is_by_number else value
 
   def cdf(self, y: ArrayLike) -> np.ndarray:
@@ -142,11 +146,18 @@ class DistributionPrediction:
     chosen = prediction.choose(len(self.means), num_samples, rng)
     if not noise:
       return self.means[chosen]
-    num_rounds = -(-num_samples // len(self.means))
+    draws = self._draw(-(-num_samples // len(self.means)), rng)
+    return draws[np.arange(num_samples) // len(self.means), chosen]
+
+  def sample_each(self, seed: int = 0) -> np.ndarray:
+    """Draws one observation for each component, in their order: `[s, *mean.shape]`."""
+    return self._draw(1, np.random.default_rng(seed))[0]
+
+  def _draw(self, num_rounds, rng):
+    """Observations `[num_rounds, s, *mean.shape]`."""
     words = tf.constant(rng.integers(2**31, size=2), tf.int32)  # of a sampler without a state
     draws = self.distribution.sample(num_rounds, seed=words).numpy().astype(np.float64)
-    rounds = np.arange(num_samples) // len(self.means)
-    return self._shift + self._scale * draws[rounds, chosen]
+    return self._shift + self._scale * draws
 
   def _standard(self, y):
     return tf.cast((y - self._shift) / self._scale, self.distribution.dtype)

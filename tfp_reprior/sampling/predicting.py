@@ -62,11 +62,29 @@ class Predictor:
         for first in range(0, x.shape[0], batch_size)
       ]
       found.append([np.concatenate(pieces, axis=-2) for pieces in zip(*batches, strict=True)])
-    given = self._posterior.likelihood.given(
-      [tf.concat(pieces, axis=0) for pieces in zip(*likelihood_parts, strict=True)]
-    )
+    given = self._given(likelihood_parts)
     components = [np.concatenate(pieces) for pieces in zip(*found, strict=True)]  # [s * c, m, k]
     return self._make(given, preparation, *components, f_moments=f_moments)
+
+  def fitted(self, draws, preparation):
+    """The prediction at the training inputs, by all weights of each draw, chains in their order.
+
+    Given a component of it, data are independent: nothing is integrated out.
+    """
+    x, split = self._posterior.x, self._posterior.split
+    outputs_fn = tf.function(lambda *parts: split.apply(parts, x), autograph=False)
+    found, likelihood_parts = [], []
+    for i in range(len(draws)):
+      parts = [tf.constant(p) for p in draws[i]]
+      likelihood_parts.append(self._posterior.likelihood_parts(parts))
+      found.append(outputs_fn(*parts).numpy())
+    return self._make(self._given(likelihood_parts), preparation, np.concatenate(found))
+
+  def _given(self, likelihood_parts):
+    """The likelihood given its parts, a list of them for each draw."""
+    return self._posterior.likelihood.given(
+      [tf.concat(pieces, axis=0) for pieces in zip(*likelihood_parts, strict=True)]
+    )
 
   def _make(self, given, preparation, f, mean=None, variance=None, f_moments=None):
     """The prediction of a likelihood with known parameters, by draws of outputs f `[s, m, k]`."""

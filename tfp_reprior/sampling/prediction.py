@@ -96,6 +96,12 @@ class Prediction:
       total = np.logaddexp(total, tf.reduce_logsumexp(log_probs, axis=0))
     return total - math.log(len(self.means) * math.sqrt(2 * math.pi))
 
+  def log_prob_each(self, y: ArrayLike) -> np.ndarray:
+    """Log-density of observations `y` `[m, k]` given each component: `[s, m, k]`."""
+    y = check_observations(y, self.mean.shape)
+    scales = np.sqrt(self.variances + self._noise_variances)
+    return -0.5 * ((y - self.means) / scales) ** 2 - np.log(scales * math.sqrt(2 * math.pi))
+
   def quantile(self, q: ArrayLike) -> np.ndarray:
     """Quantiles of an observation.
 
@@ -132,6 +138,15 @@ class Prediction:
       `[num_samples, m, k]`.
     """
     checks.positive_integer('num_samples', num_samples)
+    rng = np.random.default_rng(seed)
+    return self._sample(choose(len(self.means), num_samples, rng), rng, noise)
+
+  def sample_each(self, seed: int = 0) -> np.ndarray:
+    """Draws one observation for each component, in their order: `[s, m, k]`."""
+    return self._sample(slice(None), np.random.default_rng(seed), noise=True)
+
+  def _sample(self, chosen, rng, noise):
+    """Observations, or functions without `noise`, of the chosen components."""
     functions = self._functions
     if functions is None:
       if np.any(self.variances):
@@ -140,8 +155,6 @@ class Prediction:
           'draws of f, to the prediction. Received: functions=None'
         )
       functions = self.means
-    rng = np.random.default_rng(seed)
-    chosen = choose(len(functions), num_samples, rng)
     f = functions[chosen]
     return f + np.sqrt(self._noise_variances[chosen]) * rng.standard_normal(f.shape) if noise else f
 

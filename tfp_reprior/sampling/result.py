@@ -15,8 +15,8 @@ from tfp_reprior.densities import posterior as posterior_lib
 from tfp_reprior.diagnostics import verdict as verdict_lib
 from tfp_reprior.internal import files
 from tfp_reprior.internal.types import Path
+from tfp_reprior.sampling import arviz_export, moments, predicting, saved_models
 from tfp_reprior.sampling import draws as draws_lib
-from tfp_reprior.sampling import moments, predicting, saved_models
 from tfp_reprior.sampling import warmup as warmup_lib
 
 FORMAT = 2  # of files
@@ -241,14 +241,14 @@ class Result:
 
   def _parameter_lines(self):
     lines = []
-    for name, values in self._parameter_draws().items():
+    for name, values in self.parameter_draws().items():
       low, high = np.quantile(values, [0.05, 0.95])
       text = f'mean {np.mean(values):.4g}, 90 % between {low:.4g} and {high:.4g}'
       lines.append(f'{verdict_lib.NAMES.get(name, name)}: {text}')
     return ['', *lines] if lines else []
 
-  def _parameter_draws(self):
-    """Draws `[s, c]` of every unknown parameter of the likelihood, by name."""
+  def parameter_draws(self) -> dict[str, np.ndarray]:
+    """Draws `[s, c]` of each unknown parameter of the likelihood, by name."""
     draws, others = {}, []
     for name, prior in self.posterior.likelihood.priors.items():
       if name in self.trace:
@@ -272,27 +272,54 @@ class Result:
     network.assign([p[chain] for p in self.weights(draw)])
     return network.model
 
-  def to_arviz(self) -> Any:
-    """The traces as `arviz.InferenceData`: projections, noise, and statistics of the sampler."""
-    import arviz  # optional
+  def to_arviz(self, weights: bool | None = None) -> Any:
+    """The kept draws for ArviZ: an `InferenceData` with ArviZ 0.x, a `DataTree` with 1.x.
 
-    by_chain = {name: np.swapaxes(values, 0, 1) for name, values in self.trace.items()}
-    posterior: dict[str, np.ndarray] = {
-      name: by_chain[name] for name in ('theta', 'f') if name in by_chain
-    }
-    posterior |= {name: values.T for name, values in self._parameter_draws().items()}
-    return arviz.from_dict(
-      posterior=posterior,
-      sample_stats={
-        'acceptance_rate': by_chain['acceptance'],
-        'energy': by_chain['energy'],
-        'lp': by_chain['log_prob'],
-        'step_size': np.full_like(by_chain['acceptance'], self.settings['step_size']),
-        # The same for all draws: ArviZ takes nothing else here.
-        'is_trusted': np.full(by_chain['acceptance'].shape, self.verdict.level != 'failed'),
-      },
-      attrs={'verdict': self.verdict.level, 'verdict_text': str(self.verdict)},
-    )
+    All groups are at the kept draws, and so have the same chains and draws (give
+    `num_kept_draws=num_results` to have all of them):
+
+    ```none
+    posterior             weights by layer, `hidden_1_kernel`; random projections of all weights
+                          (`theta`), of the hidden ones (`hidden`) and of the outputs at the test
+                          inputs (`f`); unknown parameters of the likelihood, as `noise_scale`
+    sample_stats          acceptance_rate, lp, energy, step_size
+    log_likelihood        of each training datum, for `arviz.loo`
+    posterior_predictive  targets at the training inputs
+    observed_data         the training targets, in the units of the user
+    ```
+
+    Attributes have the sampler, the seed, the version and the verdict. There is no `diverging`:
+    samplers here do not tell.
+
+    Args:
+      weights: Whether to have the weights; by default, if there are at most 10,000, because ArviZ
+        summarizes each of them.
+
+    #### Examples
+
+    ```python
+    import arviz
+    import numpy as np
+    import tfp_reprior as tfr
+
+    x = np.linspace(-1, 1, 10, dtype=np.float32)[:, np.newaxis]
+    settings = dict(num_chains=2, num_results=40, num_burnin_steps=0, step_size=0.1)
+    model = tfr.models.fcn((1,), 1, width=16, depth=1)
+    result = tfr.sample_posterior(model, x, np.sin(3 * x), **settings, progress=False)
+    data = result.to_arviz()
+    data.posterior['noise_scale'].dims  # ==> ('chain', 'draw')
+    arviz.summary(data, var_names=['noise_scale'])
+    ```
+    """
+    return arviz_export.export(self, weights)
+
+  def fitted(self) -> predicting.Prediction:
+    """What each kept draw of all weights gives at the training inputs.
+
+    Of `predict` it differs by the readout, which is that of the draw, and not integrated out: given
+    a component, data are independent, as leave-one-out estimates ask for.
+    """
+    return self._predictor.fitted(self.draws, self.preparation)
 
   def save(self, path: Path) -> None:
     """Writes everything to the folder `path`, for `tfp_reprior.load_result`."""
