@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks the format, lints, checks types, and runs the tests.
+# Checks the format, lints, checks types, builds the documentation, and runs the tests.
 #
 # Arguments go to pytest; paths among them are relative to the project root:
 #   bash scripts/test.sh                         # all but the slow tests
@@ -19,6 +19,12 @@ python -m ruff check .
 
 echo '== Types (mypy)'
 python -m mypy
+
+echo '== Documentation (mkdocs build --strict)'
+# Strict: a broken link is an error. Nothing is fetched, and nothing of the package is imported.
+site="$(mktemp -d)"
+trap 'rm -rf "${site}"' EXIT
+NO_MKDOCS_2_WARNING=1 python -m mkdocs build --strict --quiet --site-dir "${site}"
 
 echo '== Tests (pytest)'
 # Neighbours share models and graphs, which `worksteal` leaves in one process.

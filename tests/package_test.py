@@ -1,4 +1,4 @@
-"""The package as a whole: imports, examples, scripts."""
+"""The package as a whole: examples in docstrings, sizes of modules."""
 
 import ast
 import pathlib
@@ -8,11 +8,10 @@ import pytest
 
 ROOT = pathlib.Path(__file__).parent.parent
 SOURCES = sorted(ROOT.glob('tfp_reprior/**/*.py'))
-PAGES = [ROOT / 'README.md', *sorted(ROOT.glob('docs/**/*.md'))]
 
 
 def _examples():
-  """Every Python block in the docstrings of the package and in the pages."""
+  """Every Python block in the docstrings of the package; pages_test.py has those of the pages."""
   for path in SOURCES:
     for node in ast.walk(ast.parse(path.read_text())):
       if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)):
@@ -20,8 +19,6 @@ def _examples():
         for i, code in enumerate(_blocks(text)):
           name = getattr(node, 'name', 'module')
           yield pytest.param(code, id=f'{path.relative_to(ROOT)}:{name}:{i}')
-  for path in PAGES:  # the blocks of a page run in turn, as one program
-    yield pytest.param('\n'.join(_blocks(path.read_text())), id=str(path.relative_to(ROOT)))
 
 
 def _blocks(text):

@@ -19,7 +19,7 @@ def several_threads():
 
 
 @contextlib.contextmanager
-def _loaded(name):
+def loaded(name):
   """The module of `scripts/<name>.py`, whose flags are forgotten: other scripts have the same."""
   known = set(flags.FLAGS)
   spec = importlib.util.spec_from_file_location(name, SCRIPTS / f'{name}.py')
@@ -34,7 +34,7 @@ def _loaded(name):
 
 def load(name):
   """The module of `scripts/<name>.py`, for its functions that read no flags."""
-  with _loaded(name) as script:
+  with loaded(name) as script:
     return script
 
 
@@ -46,7 +46,7 @@ def run(name, arguments):
     arguments: List of strings, as on the command line.
   """
   program = [str(SCRIPTS / f'{name}.py'), *arguments]
-  with _loaded(name) as script, mock.patch.object(sys, 'argv', program):
+  with loaded(name) as script, mock.patch.object(sys, 'argv', program):
     try:
       script.main(flags.FLAGS([name, *arguments]))
     finally:

@@ -76,8 +76,13 @@ def tensorflow_dataset(name, data_dir, others):
   Returns:
     A `RawData`.
   """
-  import tensorflow_datasets as tfds  # kept out of `import tfp_reprior`
-
+  try:
+    import tensorflow_datasets as tfds  # kept out of `import tfp_reprior`
+  except ImportError as e:
+    raise errors.MissingPackageError(
+      f'`name` must be {others}, or a data set of TensorFlow Datasets, which is not installed: '
+      f'pip install tfp-reprior[tfds]. Received: name={name!r}'
+    ) from e
   unknown = errors.InputError(
     f'`name` must be {others}, or a data set of TensorFlow Datasets, of its catalogue or in '
     f'`data_dir`. Received: name={name!r}, data_dir={data_dir!r}'
