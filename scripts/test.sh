@@ -21,10 +21,11 @@ echo '== Types (mypy)'
 python -m mypy
 
 echo '== Documentation (mkdocs build --strict)'
-# Strict: a broken link is an error. Nothing is fetched, and nothing of the package is imported.
+# Strict: a broken link is an error (with --quiet it is not). Nothing is fetched, and nothing of the
+# package is imported.
 site="$(mktemp -d)"
 trap 'rm -rf "${site}"' EXIT
-NO_MKDOCS_2_WARNING=1 python -m mkdocs build --strict --quiet --site-dir "${site}"
+NO_MKDOCS_2_WARNING=1 python -m mkdocs build --strict --site-dir "${site}"
 
 echo '== Tests (pytest)'
 # Neighbours share models and graphs, which `worksteal` leaves in one process.

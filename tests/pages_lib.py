@@ -71,10 +71,11 @@ def read_blocks(text):
 def check(words):
   """Raises unless a command exists and takes its flags."""
   if words[0] == 'tfp-reprior':
-    if words[-1] in ('--help', '--version'):
-      words = words[:-1]
-    if len(words) > 1:
+    try:
       presets.parse_args(cli_main._parser(), words[1:])
+    except SystemExit as e:
+      if e.code:  # not of --help
+        raise ValueError(f'A command with a mistake. Received: {" ".join(words)!r}') from e
   elif words[0] == 'python' and words[1].startswith('scripts/'):
     name = pathlib.Path(words[1]).stem
     with script_modules.loaded(name):

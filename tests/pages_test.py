@@ -2,6 +2,7 @@
 
 import pages_lib
 import pytest
+from absl import flags
 
 from tfp_reprior import diagnostics
 
@@ -53,7 +54,7 @@ def test_commands_exist_and_take_their_flags(page):
   ],
 )
 def test_commands_that_do_not_exist_are_noticed(words, capsys):
-  with pytest.raises((Exception, SystemExit)):
+  with pytest.raises((ValueError, OSError, flags.Error)):
     pages_lib.check(words)
   capsys.readouterr()
 
