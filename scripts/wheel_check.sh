@@ -23,24 +23,25 @@ trap 'rm -rf "${folder}"' EXIT
 
 echo '== Build (python -m build, twine check)'
 "${python}" -m venv "${folder}/build"
-"${folder}/build/bin/python" -m pip install --quiet build twine
+"${folder}/build/bin/python" -m pip install --quiet --quiet build twine
 # From a copy, so that nothing is written to the checkout and no old build/ gets into the wheel.
 mkdir "${folder}/source"
 (cd "${root}" && git ls-files -z | xargs -0 cp --parents --target-directory="${folder}/source")
 "${folder}/build/bin/python" -m build --outdir "${folder}/dist" "${folder}/source" >"${folder}/build.log" 2>&1 ||
   { cat "${folder}/build.log" >&2; exit 1; }
 "${folder}/build/bin/python" -m twine check --strict "${folder}"/dist/*
+tar -tzf "${folder}"/dist/*.tar.gz >"${folder}/sdist.txt"
 for path in CHANGELOG.md CITATION.cff docs/index.md docs/images/toy.png tests/pages_test.py \
   testdata/tiny_images/1.0.0/features.json scripts/demo.py mkdocs.yml; do
-  tar -tzf "${folder}"/dist/*.tar.gz | grep -q "/${path}$" ||
+  grep -q "/${path}$" "${folder}/sdist.txt" ||
     { echo "The sdist lacks ${path}." >&2; exit 1; }
 done
 
 echo '== Install (pip install tfp_reprior[data,plot], the wheel alone)'
 "${python}" -m venv "${folder}/venv"
-"${folder}/venv/bin/python" -m pip install --quiet --upgrade pip
+"${folder}/venv/bin/python" -m pip install --quiet --quiet --upgrade pip
 start="$(date +%s)"
-"${folder}/venv/bin/python" -m pip install --quiet "${constraints[@]}" "$(echo "${folder}"/dist/*.whl)[data,plot]"
+"${folder}/venv/bin/python" -m pip install --quiet --quiet ${constraints[@]+"${constraints[@]}"} "$(echo "${folder}"/dist/*.whl)[data,plot]"
 installed="$(date +%s)"
 "${folder}/venv/bin/python" -m pip list --format=freeze |
   grep -iE '^(arviz|jinja2|keras|matplotlib|numpy|scikit.learn|tensorflow|tensorflow.probability|tf.keras|tfp.reprior)='
