@@ -4,6 +4,8 @@
 #   bash scripts/wheel_check.sh
 #   PYTHON=python3.12 bash scripts/wheel_check.sh            # with another Python
 #   bash scripts/wheel_check.sh scripts/lowest_versions.txt  # a file of constraints for pip
+#   BLOCKS=python bash scripts/wheel_check.sh                # without the command line, which takes longer
+#   ENVIRONMENT=venv312 bash scripts/wheel_check.sh          # in an environment that is there already
 #
 # Nothing of the checkout is on the path: what the wheel lacks is missed. Everything is made in a
 # temporary folder, which is removed at the end.
@@ -38,26 +40,33 @@ for path in CHANGELOG.md CITATION.cff docs/index.md docs/images/toy.png tests/pa
 done
 
 echo '== Install (pip install tfp_reprior[data,plot], the wheel alone)'
-"${python}" -m venv "${folder}/venv"
-"${folder}/venv/bin/python" -m pip install --quiet --quiet --upgrade pip
+environment="${ENVIRONMENT:-${folder}/venv}"
+if [[ ! -d "${environment}" ]]; then
+  "${python}" -m venv "${environment}"
+  "${environment}/bin/python" -m pip install --quiet --quiet --upgrade pip
+fi
+environment="$(realpath "${environment}")"
 start="$(date +%s)"
-"${folder}/venv/bin/python" -m pip install --quiet --quiet ${constraints[@]+"${constraints[@]}"} "$(echo "${folder}"/dist/*.whl)[data,plot]"
+"${environment}/bin/python" -m pip install --quiet --quiet --force-reinstall --no-deps \
+  "$(echo "${folder}"/dist/*.whl)"
+"${environment}/bin/python" -m pip install --quiet --quiet ${constraints[@]+"${constraints[@]}"} "$(echo "${folder}"/dist/*.whl)[data,plot]"
 installed="$(date +%s)"
-"${folder}/venv/bin/python" -m pip list --format=freeze |
+"${environment}/bin/python" -m pip list --format=freeze |
   grep -iE '^(arviz|jinja2|keras|matplotlib|numpy|scikit.learn|tensorflow|tensorflow.probability|tf.keras|tfp.reprior)='
-"${folder}/venv/bin/python" --version
+"${environment}/bin/python" --version
 
 echo '== README (its Python blocks and its command line, in a fresh folder)'
 mkdir "${folder}/work"
 cd "${folder}/work"
-PATH="${folder}/venv/bin:${PATH}" "${folder}/venv/bin/python" - "${root}/README.md" "${start}" "${installed}" <<'PYTHON'
+PATH="${environment}/bin:${PATH}" "${environment}/bin/python" - "${root}/README.md" \
+  "${start}" "${installed}" "${BLOCKS:-all}" <<'PYTHON'
 import pathlib
 import re
 import subprocess
 import sys
 import time
 
-text, start, installed = pathlib.Path(sys.argv[1]).read_text(), *map(float, sys.argv[2:])
+text, (start, installed) = pathlib.Path(sys.argv[1]).read_text(), map(float, sys.argv[2:4])
 print(f'pip install: {installed - start:.0f} s')
 scope, is_first = {'__name__': 'readme'}, True
 for comment, language, code in re.findall(
@@ -70,7 +79,7 @@ for comment, language, code in re.findall(
     if is_first:
       print(f'pip install to first prediction: {time.time() - start:.0f} s')
       is_first = False
-  elif language == 'bash':
+  elif language == 'bash' and sys.argv[4] == 'all':
     for line in code.replace('\\\n', ' ').splitlines():
       if line.startswith('tfp-reprior'):
         print('$', line, flush=True)
