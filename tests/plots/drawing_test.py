@@ -7,7 +7,7 @@ import matplotlib
 import numpy as np
 import pytest
 
-from tfp_reprior.plots import drawing, svg
+from tfp_reprior.plots import drawing, pictures, svg
 
 
 def _draw_line(ax):
@@ -15,7 +15,7 @@ def _draw_line(ax):
 
 
 def _plot():
-  return svg.plot('title', _draw_line, [], '')
+  return svg.plot(pictures.Picture('title', _draw_line, [], ''))
 
 
 def test_settings_of_matplotlib_are_neither_used_nor_changed():
@@ -46,7 +46,7 @@ def test_logarithmic_axes_have_plain_numbers(high, label, tick_labels):
     ax.plot([0.01, high], [0, 1])
     drawing.log_scale(ax, 'x', [0.01, high])
 
-  labels = tick_labels(svg.plot('a', draw_fn, [], ''))
+  labels = tick_labels(svg.plot(pictures.Picture('a', draw_fn, [], '')))
   assert label in labels and not any('10^' in text or 'mathdefault' in text for text in labels)
 
 
@@ -55,7 +55,7 @@ def test_both_axes_are_logarithmic_with_ticks_at_the_data(tick_labels):
     drawing.curve_with_band(ax, [3, 7], [1.0, 2.0], [0.5, 1.0], [2.0, 4.0], color='C0')
     drawing.log_log(ax, [7, 3], [1.0, 2.0])
 
-  assert {'3', '7', '1', '2'} <= set(tick_labels(svg.plot('a', draw_fn, [], '')))
+  assert {'3', '7', '1', '2'} <= set(tick_labels(svg.plot(pictures.Picture('a', draw_fn, [], ''))))
 
 
 def test_panels_share_one_legend():

@@ -2,7 +2,7 @@
 
 import re
 
-from tfp_reprior.plots import drawing, svg
+from tfp_reprior.plots import drawing, pictures, svg
 
 
 def _draw_line(ax):
@@ -11,7 +11,8 @@ def _draw_line(ax):
 
 
 def _plot(title='Title'):
-  return svg.plot(title, _draw_line, [('line', drawing.COLORS[0], 'mine')], 'caption')
+  legend = [('line', drawing.COLORS[0], 'mine')]
+  return svg.plot(pictures.Picture(title, _draw_line, legend, 'caption'))
 
 
 def test_a_plot_says_what_it_shows():
@@ -43,10 +44,3 @@ def test_names_in_different_plots_differ():
   first, second = (set(re.findall(r'\bid="([^"]*)"', _plot(title).content)) for title in 'ab')
   assert first and not first & second
   assert set(re.findall(r'(?:url\(#|href="#)([^")]*)', _plot('a').content)) <= first
-
-
-def test_keys_go_on_with_dashes_after_the_last_color():
-  num_colors = len(drawing.COLORS)
-  assert svg.line_key(0, 'a') == ('line', drawing.COLORS[0], 'a')
-  assert svg.line_key(num_colors + 1, 'b') == ('dash', drawing.COLORS[1], 'b')
-  assert drawing.line_style(num_colors + 1) == {'color': drawing.COLORS[1], 'linestyle': '--'}

@@ -33,7 +33,7 @@ _FLAGS = (
 # Whatever the page tried to load would be refused, and the refusal logged.
 _POLICY = (
   '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
-  "style-src 'unsafe-inline'\">"
+  "style-src 'unsafe-inline'; img-src data:\">"
 )
 # A window cannot be as narrow as a phone, but a frame in it can.
 _HOST = """<!DOCTYPE html><meta charset="utf-8"><body>{frames}<pre id="sizes"></pre><script>

@@ -31,9 +31,9 @@ def write(tmp_path):
 def write_text(write, monkeypatch):
   """As `write`, without drawings, which take most of the time: for what the page says."""
 
-  def plot(title, draw_fn, legend, caption, num_rows=1):
-    del draw_fn, num_rows
-    return svg.Plot(title, [], f'{title}: {legend}', '0 0 1 1', '', caption)
+  def plot(picture):
+    label = f'{picture.title}: {picture.legend}'
+    return svg.Plot(picture.title, [], label, '0 0 1 1', '', picture.caption)
 
   monkeypatch.setattr(svg, 'plot', plot)
   return write
@@ -41,7 +41,7 @@ def write_text(write, monkeypatch):
 
 def _tiles(page):
   tiles = re.findall(r'<div class="tile"><dt>(.*?)</dt><dd>(.*?)</dd>', page)
-  return {name: float(value.replace(',', '')) for name, value in tiles if '×' not in value}
+  return {name: float(value.replace(',', '')) for name, value in tiles if name != 'time'}
 
 
 def _rows(page):
@@ -89,31 +89,45 @@ def regression_page(regression, tmp_path_factory):
 def test_figures_are_those_of_the_result(regression, regression_page):
   page = regression_page
   tiles = _tiles(page)
-  for name, what in (('hidden', 'hidden weights'), ('f', 'outputs at x_test')):
-    r_hat = np.max(regression.r_hat(name))
-    assert tiles[f'largest R-hat, {what}'] == pytest.approx(r_hat, abs=6e-4)
-    ess = np.min(regression.effective_sample_size(name))
-    assert tiles[f'smallest ESS, {what}'] == pytest.approx(ess, rel=1e-2)
-  acceptance = np.mean(regression.trace['acceptance'])
-  assert tiles['mean acceptance'] == pytest.approx(acceptance, rel=1e-2)
-  milliseconds = 1000 * regression.seconds['sampling'] / 20
-  assert tiles['milliseconds per step of all chains'] == pytest.approx(milliseconds, rel=1e-2)
+  mixing = regression.verdict.mixing.values()
+  assert tiles['largest R-hat'] == pytest.approx(max(m.r_hat for m in mixing), abs=6e-4)
+  fewest = min(m.bulk_ess for m in mixing)
+  assert tiles['fewest effective samples'] == pytest.approx(fewest, rel=1e-2)
   rmse = np.sqrt(np.mean((regression.test_prediction.mean - regression.y_test) ** 2))
   assert tiles['test RMSE'] == pytest.approx(rmse, rel=1e-2)
-  assert '<dt>num burnin steps</dt><dd>10</dd>' in page and '20 × 2' in page
+  simple = np.sqrt(np.mean((np.mean(regression.training_data[1]) - regression.y_test) ** 2))
+  assert [float(v) for v in _rows(page)['RMSE']] == pytest.approx([rmse, simple], rel=1e-2)
+  assert f'predict the mean: {simple:#.3g}' in page
+  milliseconds = 1000 * regression.seconds['sampling'] / 20
+  assert float(re.search(r'([\d.,]+) ms for a step', page).group(1)) == pytest.approx(
+    milliseconds, rel=1e-2
+  )
+  assert '<dt>num burnin steps</dt><dd>10</dd>' in page
   assert f'{regression.seconds["warm-up"]:,.1f} s' in page
   assert 'Warm-up found' not in page  # its step size was given
+
+
+def test_the_page_begins_with_what_was_run_and_whether_to_trust_it(regression, regression_page):
+  text = _Outline(regression_page).text
+  assert '12 to train, 6 to test' in text and 'one hidden layer of width 16, 49 weights' in text
+  assert regression.settings['date'] in text and '2 chains of 20 draws' in text
+  parts = ['class="facts"', 'class="verdict', 'class="tiles"', '>Predictions<', '>Mixing<']
+  places = [regression_page.index(part) for part in [*parts, '<summary>Settings<']]
+  assert places == sorted(places)
 
 
 def test_one_input_has_bands_and_intervals(regression_page):
   page = regression_page
   titles = re.findall(r'<figure class="card"><h4>(.*?)</h4>', page)
-  assert titles[-3:] == [
+  assert titles[:6] == [
     'Prediction',
+    'Predicted and observed',
     'Coverage of predictive intervals',
+    'Where observations fall (PIT)',
     'Error against uncertainty',
+    'R-hat against steps',
   ]
-  assert len(titles) == 3 + 8 + 3 == page.count('<svg ') == page.count('aria-label="', 1) - 4
+  assert len(titles) == 5 + 5 + 6 == page.count('<svg ') == page.count('aria-label="', 1) - 4
 
 
 CLASS_PLOTS = [
@@ -130,7 +144,7 @@ def test_likelihoods_of_classes_have_probabilities(kind, first, write, request):
   result = request.getfixturevalue(kind)
   page = write(result)
   titles = re.findall(r'<figure class="card"><h4>(.*?)</h4>', page)
-  assert titles[-4:] == [first, *CLASS_PLOTS]
+  assert titles[:5] == [first, 'What is taken for what', *CLASS_PLOTS]
   tiles, figures = _tiles(page), result.evaluate()
   assert len(figures) == 3
   for name, value in figures.items():
@@ -153,13 +167,14 @@ def test_without_test_targets_classes_have_probabilities_only(write_text, catego
   result._y_test = None
   page = write_text(result)
   titles = re.findall(r'<figure class="card"><h4>(.*?)</h4>', page)
-  assert titles[-1].startswith('Probabilities') and 'has no test targets' in page
+  assert titles[0].startswith('Probabilities') and 'has no test targets' in page
+  assert 'What is taken for what' not in titles
 
 
 def test_classes_have_reliability_and_warm_up(write, classes):
   page = write(classes)
   titles = re.findall(r'<figure class="card"><h4>(.*?)</h4>', page)
-  assert titles[-4:] == [*CLASS_PLOTS, 'Error against uncertainty']
+  assert titles[:5] == ['What is taken for what', *CLASS_PLOTS, 'Error against uncertainty']
   accuracy = classes.evaluate()['accuracy']
   assert _tiles(page)['test accuracy'] == pytest.approx(accuracy, rel=1e-2)
   rows = _rows(page)
@@ -213,8 +228,8 @@ def test_without_kept_draws_the_page_says_so(write_text, pretend):
 def test_one_chain_has_an_r_hat_of_its_halves_and_no_curve(write_text, pretend, noise):
   result = pretend(noise(50, 1, 3), draws=[])
   page = write_text(result)
-  r_hat = result.verdict.mixing['theta'].r_hat
-  assert _tiles(page)['largest R-hat, weights'] == pytest.approx(r_hat, abs=6e-4)
+  r_hat = max(m.r_hat for m in result.verdict.mixing.values())
+  assert _tiles(page)['largest R-hat'] == pytest.approx(r_hat, abs=6e-4)
   assert 'R-hat against' not in page
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tfp_reprior as tfr
-from tfp_reprior.plots import drawing, svg
+from tfp_reprior.plots import drawing, pictures, svg
 
 ROOT = pathlib.Path(__file__).parents[2]
 TEMPLATES = ROOT / 'tfp_reprior/report/templates'
@@ -38,11 +38,13 @@ def test_without_jinja2_the_error_says_what_to_install(regression, tmp_path, mon
 
 def test_colors_of_plots_are_variables_of_the_style_sheet():
   def draw_fn(ax):
-    for i, color in enumerate((*drawing.COLORS, drawing.MUTED, drawing.INK, drawing.LINE)):
+    others = (drawing.MUTED, drawing.INK, drawing.LINE, drawing.FAULT)
+    for i, color in enumerate((*drawing.COLORS, *others)):
       ax.plot([0, 1], [i, i], color=color)
 
-  variables = set(re.findall(r'var\(--(\w+)\)', svg.plot('a', draw_fn, [], '').content))
-  assert len(variables) == 9
+  picture = pictures.Picture('a', draw_fn, [], '')
+  variables = set(re.findall(r'var\(--(\w+)\)', svg.plot(picture).content))
+  assert len(variables) == 10
   for variable in variables:
     assert CSS.count(f'--{variable}: #') == 2, variable  # light and dark
 

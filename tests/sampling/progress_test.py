@@ -114,3 +114,11 @@ def test_a_handler_of_the_caller_comes_back():
     assert signal.getsignal(signal.SIGINT) is handler and not interrupt.is_set
   finally:
     signal.signal(signal.SIGINT, before)
+
+
+def test_files_get_few_lines(capsys):
+  shown = progress.Progress('sampling', 1000)
+  for _ in range(1000):
+    shown.update(1, {})
+  shown.close()
+  assert capsys.readouterr().err.count('\r') <= 4  # at the beginning and at the end

@@ -9,8 +9,8 @@ from tfp_reprior.cli import flags
 HELP = 'write a report on runs'
 
 DESCRIPTION = """\
-Writes one page of HTML on finished runs: settings, mixing, predictions. Several runs are compared
-with the first. The page needs no other file and no network. It takes matplotlib and Jinja2
+Writes one page of HTML on finished runs: verdict, predictions, mixing, settings. Several runs are
+compared with the first. The page needs no other file and no network. It takes matplotlib and Jinja2
 (pip install tfp-reprior[plot]).
 
 example:

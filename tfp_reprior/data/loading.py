@@ -1,5 +1,6 @@
 """Data sets by name or path, prepared."""
 
+import dataclasses
 import os
 from typing import Any, NamedTuple
 
@@ -138,6 +139,7 @@ def load(
   if raw.class_names is None:
     refuse_constants(train[1], str(name))
   preparation = Preparation.of(raw, *train)
+  preparation = dataclasses.replace(preparation, data_name=os.path.basename(name))
   return Dataset(
     x_train=preparation.inputs(train[0]),
     y_train=preparation.targets(train[1]),

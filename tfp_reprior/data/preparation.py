@@ -61,6 +61,7 @@ class Preparation:
     columns: Tuple of dicts, how the columns of a table become numbers: `name`; `values`, the
       categories, which have a column of zeros and ones each, or `None`; and `fill`, what stands for
       a missing value, or `None`. `None` if the inputs are no table.
+    data_name: String, what the data set is called, or `None`.
 
   #### Examples
 
@@ -80,6 +81,7 @@ class Preparation:
   feature_names: tuple | None = None
   target_name: str | None = None
   columns: tuple | None = None
+  data_name: str | None = None
 
   @classmethod
   def of(
@@ -164,10 +166,11 @@ class Preparation:
     return np.asarray(stddev) * self.y_std
 
   def names(self) -> dict[str, str]:
-    """What there are names of, for a page: inputs of the network, target, classes."""
+    """What there are names of, for a page: data set, target, inputs of the network, classes."""
     listed = {'inputs': self.input_names, 'classes': self.class_names}
     found = {name: ', '.join(values) for name, values in listed.items() if values}
-    return found | ({} if self.target_name is None else {'target': self.target_name})
+    single = {'data': self.data_name, 'target': self.target_name}
+    return {name: value for name, value in single.items() if value is not None} | found
 
   def to_json(self) -> str:
     """Everything, as text."""

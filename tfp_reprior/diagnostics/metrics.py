@@ -108,6 +108,14 @@ def reliability(probabilities, labels):
   )
 
 
+def wilson(share, count, z=1.96):
+  """Wilson's interval for a probability, of the `share` of `count` trials: lower and upper ends."""
+  share, count = np.asarray(share, np.float64), np.asarray(count, np.float64)
+  middle = (share + z**2 / (2 * count)) / (1 + z**2 / count)
+  reach = z / (1 + z**2 / count) * np.sqrt(share * (1 - share) / count + (z / (2 * count)) ** 2)
+  return middle - reach, middle + reach
+
+
 def coverage(prediction, y, levels):
   """The share of `y` `[m, k]` within the central interval of each probability in `levels`."""
   distance = np.abs(2 * prediction.cdf(y) - 1).ravel()

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tfp_reprior.diagnostics import convergence
+from tfp_reprior.diagnostics import convergence, disagreement
 
 LEVELS = ('good', 'unsure', 'failed')
 
@@ -32,15 +32,12 @@ _WEIGHTS = ('hidden', 'theta', 'squared_norms')
 GOOD_R_HAT = 1.01
 GOOD_ESS = 400
 # Above this chains are said to disagree, if they are so long that it is not chance.
-_BAD_R_HAT = 1.1
+BAD_R_HAT = 1.1
 _FEWEST_DRAWS = 4
 _ENOUGH_DRAWS = 50
 # The share of a chain's draws that it may stand still for, and in how many draws at least.
 _STANDSTILL, _FEWEST_STANDING = 0.2, 20
 _ENOUGH_STANDING = 10  # to say that a chain never moved
-# Chains drift if their means move by this many deviations, and stay apart if they differ from each
-# other so much more than from themselves, in variance.
-_DRIFT, _APART = 0.5, 4.0
 
 
 class SamplingWarning(UserWarning):
@@ -66,11 +63,13 @@ class Reason(NamedTuple):
     level: `'unsure'` or `'failed'`.
     text: What is the case, a sentence.
     advice: What to do about it, a sentence.
+    chains: Tuple of the chains at fault, from 0 on; empty if it is none alone.
   """
 
   level: str
   text: str
   advice: str
+  chains: tuple[int, ...] = ()
 
 
 class Mixing(NamedTuple):
@@ -117,6 +116,11 @@ class Verdict:
     """List of what to do, without repetition."""
     unique = list(dict.fromkeys(r.advice for r in self.reasons if r.advice))
     return [a for a in unique if not any(b != a and a[:-1] in b for b in unique)]
+
+  @property
+  def guilty_chains(self) -> list[int]:
+    """The chains that are at fault by themselves, from 0 on."""
+    return sorted({c for r in self.reasons for c in r.chains})
 
   def __str__(self):
     return ' '.join([self.headline, *(r.text for r in self.reasons), *self.advice])
@@ -249,6 +253,7 @@ def _broken_reasons(broken):
       f'{_chains(broken)} left the range of floating point numbers.',
       'Standardize inputs and targets (tfr.data does), and see that none is extreme; then take a '
       'corrected sampler, one without "uncalibrated" in its name, or a smaller step_size.',
+      tuple(map(int, broken)),
     )
   ]
 
@@ -270,6 +275,7 @@ def _standing_still(trace, broken):
         f'{_chains(never)} never moved.',
         'Longer runs do not cure that: steps are too long there. Warm up longer '
         '(num_warmup_steps), or give a smaller step_size.',
+        tuple(never),
       )
     )
   for c in others:
@@ -282,6 +288,7 @@ def _standing_still(trace, broken):
           f'{num_draws:,}.',
           'Steps are too long where it stood: warm up longer (num_warmup_steps), or give a smaller '
           'step_size.',
+          (c,),
         )
       )
   return reasons
@@ -308,7 +315,12 @@ def _acceptance_reasons(trace, bounds, broken):
       figures = ', '.join(f'{mean[c]:.3f}' for c in indices)
       verb = 'accepts' if len(indices) == 1 else 'accept'
       reasons.append(
-        Reason('unsure', f'{_chains(indices)} {verb} {word} {figures} of the proposals.', advice)
+        Reason(
+          'unsure',
+          f'{_chains(indices)} {verb} {word} {figures} of the proposals.',
+          advice,
+          tuple(map(int, indices)),
+        )
       )
   return reasons
 
@@ -319,18 +331,20 @@ def _mixing_reasons(trace, mixing, num_draws, num_chains, is_still):
   if not known:
     text = f'Chains of {num_draws:,} draws are too short to judge.'
     return [] if is_still else [Reason('unsure', text, 'Run longer (num_results).')]
-  disagreeing = [n for n, m in known.items() if not m.r_hat <= _BAD_R_HAT]
+  disagreeing = [n for n, m in known.items() if not m.r_hat <= BAD_R_HAT]
   if disagreeing and num_draws >= _ENOUGH_DRAWS:
     reasons = []
     if not is_still:
       outputs_agree = 'f' in known and not set(disagreeing) - set(_WEIGHTS)
       level = 'unsure' if outputs_agree else 'failed'
       worst = max(disagreeing, key=lambda n: known[n].r_hat)
-      text, advice = _disagreement(trace, worst, num_chains)
+      what = f'the {NAMES[worst]} {_has(worst)}'
+      text, advice, guilty = disagreement.explain(trace[worst], what)
       if outputs_agree:
         text += ' Outputs agree.'
         advice = f'Rely on predictions, not on averages of weights. {advice}'
-      reasons.append(Reason(level, f'{text} R-hat of {_listed(known, disagreeing)}.', advice))
+      text = f'{text} R-hat of {_listed(known, disagreeing)}.'
+      reasons.append(Reason(level, text, advice, guilty))
     return reasons
   short = [n for n, m in known.items() if not min(m.bulk_ess, m.tail_ess) >= GOOD_ESS]
   uneven = [n for n, m in known.items() if not m.r_hat <= GOOD_R_HAT]
@@ -358,38 +372,3 @@ def _has(name):
 def _listed(mixing, names):
   worst = sorted(names, key=lambda n: -mixing[n].r_hat)[:3]
   return ', '.join(f'the {NAMES[n]} is {mixing[n].r_hat:.2f}' for n in worst)
-
-
-def _disagreement(trace, name, num_chains):
-  """Whether chains drift, stay apart, or are slow, by what is worst: text and advice."""
-  draws = np.asarray(trace[name], np.float64)
-  draws = draws.reshape([*draws.shape[:2], -1])
-  worst = int(np.argmax(np.nan_to_num(convergence.r_hat(draws), nan=0.0)))
-  x = convergence.rank_normalized(draws[..., [worst]])[..., 0]  # [s, c], unit variance
-  half = len(x) // 2
-  before, after = np.mean(x[:half], axis=0), np.mean(x[-half:], axis=0)
-  means, change = (before + after) / 2, after - before
-  error = np.std(change, ddof=1) / np.sqrt(num_chains) if num_chains > 1 else 0.0
-  if abs(np.mean(change)) > max(_DRIFT, 3 * error):
-    which, verb = ('The chains', 'drift') if num_chains > 1 else ('The chain', 'drifts')
-    return (
-      f'{which} still {verb}: the {NAMES[name]} {_has(name)} moved between the first half of the '
-      'draws and the second.',
-      'Warm up longer (num_warmup_steps), then run longer (num_results).',
-    )
-  # Chains that wander by themselves differ from one half to the next as much as from each other.
-  if num_chains > 1 and np.var(means, ddof=1) > _APART * np.mean(change**2) / 4:
-    far = int(np.argmax(np.abs(means - np.median(means))))
-    rest = np.delete(means, far)
-    text = 'The chains stay apart'
-    if num_chains > 2 and abs(means[far] - np.mean(rest)) > 3 * np.std(rest):
-      text = f'{_chains([far])} stays apart from the others'
-    return (
-      f'{text} in the {NAMES[name]}: there are regions that chains hardly cross between.',
-      'Do not trust averages over chains. Wider networks have fewer such regions; much longer runs '
-      'may cross them.',
-    )
-  return (
-    f'The chains are slow: the {NAMES[name]} {_has(name)} hardly begun to mix.',
-    'Run many times longer (num_results), or take a sampler that mixes faster.',
-  )

@@ -10,6 +10,8 @@ from tfp_reprior import errors
 COLORS = ('#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00', '#56b4e9')
 MUTED = '#56606e'
 INK, LINE = '#1b2430', '#dfe3e8'
+# Of a chain that is at fault, and of nothing else.
+FAULT = '#b3261e'
 # The same style for the same thing in all figures.
 STANDARD = {'color': COLORS[1], 'marker': 'o', 'label': 'standard'}
 REPRIORISED = {'color': COLORS[0], 'marker': 's', 'label': 'repriorised'}
@@ -37,15 +39,24 @@ _STYLE = {
 
 
 @contextlib.contextmanager
-def canvas(width, height):
-  """A context with an empty matplotlib figure in our style, of a size in inches."""
+def style():
+  """A context in which matplotlib draws in our style, whatever the settings of the user."""
   try:
-    from matplotlib import figure, style  # kept out of `import tfp_reprior`
+    from matplotlib import style as style_lib  # kept out of `import tfp_reprior`
   except ImportError as e:
     raise errors.MissingPackageError(
       'Drawing needs matplotlib: pip install tfp-reprior[plot]'
     ) from e
-  with style.context(['default', _STYLE]):  # whatever the settings of the user
+  with style_lib.context(['default', _STYLE]):
+    yield
+
+
+@contextlib.contextmanager
+def canvas(width, height):
+  """A context with an empty matplotlib figure in our style, of a size in inches."""
+  with style():
+    from matplotlib import figure
+
     yield figure.Figure(figsize=(width, height), layout='constrained')
 
 

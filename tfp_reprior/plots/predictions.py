@@ -1,22 +1,29 @@
-"""Plots of predictions against test data. Each function returns a `svg.Plot`."""
+"""Pictures of predictions of real numbers. Each function returns a `pictures.Picture`."""
 
 import numpy as np
 
 from tfp_reprior.diagnostics import metrics
-from tfp_reprior.plots import drawing, svg
+from tfp_reprior.plots import drawing, pictures
 
 _MAX_POINTS = 300
 _BLUE, _ORANGE, _GREEN, *_, _SKY = drawing.COLORS
 _CALIBRATED = ('dash', drawing.MUTED, 'calibrated')
 
 
-def bands(result, prediction):
-  """Mean and bands against a one-dimensional input, of a `Result` and its test prediction."""
+def bands(result, x, prediction, y=None):
+  """Mean and bands against a one-dimensional input.
+
+  Args:
+    result: A `Result`, whose training data are shown, too.
+    x: Inputs `[m, 1]` in the units of the user.
+    prediction: What it predicts there.
+    y: Targets `[m, k]`, or None.
+  """
   k = prediction.mean.shape[1]
   [input_name] = result.preparation.input_names or ['x']
-  order = np.argsort(np.ravel(result.x_test))
+  order = np.argsort(np.ravel(x))
   order = order[:: -(-len(order) // _MAX_POINTS)]
-  inputs = np.ravel(result.x_test)[order]
+  inputs = np.ravel(x)[order]
   quantiles = prediction.quantile([0.05, 0.25, 0.75, 0.95])[:, order, 0]
 
   def draw_points(ax, x, y, color, size):
@@ -27,124 +34,78 @@ def bands(result, prediction):
     ax.fill_between(inputs, quantiles[0], quantiles[3], color=_BLUE, alpha=0.16, linewidth=0)
     ax.fill_between(inputs, quantiles[1], quantiles[2], color=_BLUE, alpha=0.3, linewidth=0)
     ax.plot(inputs, prediction.mean[order, 0], color=_BLUE)
-    if result.y_test is not None:
-      draw_points(ax, result.x_test, result.y_test, _GREEN, 3)
+    if y is not None:
+      draw_points(ax, x, y, _GREEN, 3)
     draw_points(ax, *result.training_data, _ORANGE, 6)
     ax.set(xlabel=input_name, ylabel=result.preparation.target_name or 'y')
 
   legend = [('line', _BLUE, 'mean'), ('band', _BLUE, '50 % and 90 %'), ('dot', _ORANGE, 'training')]
-  return svg.plot(
+  return pictures.Picture(
     'Prediction' if k == 1 else f'Prediction of output 1 of {k}',
     draw_fn,
-    legend if result.y_test is None else [*legend, ('dot', _GREEN, 'test')],
+    legend if y is None else [*legend, ('dot', _GREEN, 'test')],
     'Bands are for an observation, noise included: about nine in ten test data should lie in the '
     'wide one. It should open where there are no training data.',
   )
 
 
-def probabilities(result, prediction):
-  """Probabilities against a one-dimensional input, with their bands over draws, for classes."""
+def observed(prediction, y, name):
+  """What was observed against what was predicted, with intervals, of the first output.
+
+  Args:
+    prediction: At m inputs.
+    y: Targets `[m, k]`.
+    name: What the target is called.
+  """
+  every = slice(None, None, -(-len(y) // _MAX_POINTS))
+  low, high = prediction.quantile([0.05, 0.95])[:, every, 0]
+  mean, seen = prediction.mean[every, 0], np.asarray(y)[every, 0]
+  is_inside = (seen >= low) & (seen <= high)
+
+  def draw_fn(ax):
+    for part, color in ((is_inside, _BLUE), (~is_inside, _ORANGE)):
+      ax.hlines(seen[part], low[part], high[part], color=color, alpha=0.25, linewidth=0.8)
+      ax.plot(mean[part], seen[part], '.', color=color, markersize=5)
+    ax.axline((mean[0], mean[0]), slope=1, color=drawing.MUTED, linestyle='--', linewidth=1)
+    ax.set(ylim=drawing.limits(seen), xlim=drawing.limits([*low, *high]))
+    ax.locator_params(nbins=6)
+    ax.set(xlabel=f'{name}, predicted', ylabel='observed')
+
   k = prediction.mean.shape[1]
-  # Of many, those that are likely anywhere.
-  shown = np.sort(np.argsort(-np.max(prediction.mean, axis=0))[: len(drawing.COLORS)])
-  inputs = np.ravel(result.x_test)
-  [input_name] = result.preparation.input_names or ['x']
-  order = np.argsort(inputs)
-  order = order[:: -(-len(order) // _MAX_POINTS)]
-  low, high = np.quantile(prediction.probabilities[:, order], [0.05, 0.95], axis=0)
-  x_train, y_train = result.training_data
-  x_train = np.ravel(x_train)
-  is_categorical = y_train.ndim == 1
-  observed = np.eye(k)[y_train] if is_categorical else y_train  # [n, k]
-
-  def draw_fn(ax):
-    for i, j in enumerate(shown):
-      color = drawing.COLORS[i]
-      ax.fill_between(inputs[order], low[:, j], high[:, j], color=color, alpha=0.16, linewidth=0)
-      ax.plot(inputs[order], prediction.mean[order, j], color=color)
-      for value, level in ((1, 1.04), (0, -0.04)):
-        if value == 1 or not is_categorical:
-          x = x_train[observed[:, j] == value]
-          ax.plot(x, np.full(len(x), level), '|', color=color, markersize=6)
-    ax.set(xlabel=input_name, ylabel='probability', ylim=(-0.08, 1.08))
-
-  what = 'class' if is_categorical else 'output'
-  names = result.preparation.class_names if is_categorical else None
-  names = names or [f'{what} {j}' for j in range(k)]
-  legend = [('line', drawing.COLORS[i], names[j]) for i, j in enumerate(shown)]
-  return svg.plot(
-    'Probabilities' if len(shown) == k else f'Probabilities, {len(shown)} of {k}',
-    draw_fn,
-    [*legend, ('band', drawing.MUTED, '90 % of draws')],
-    'Marks at the top are training data of the class'
-    + ('. ' if is_categorical else ' (1), and at the bottom of the other (0). ')
-    + 'Away from them the draws should differ, and bands open.',
-  )
-
-
-def reliability(probabilities, labels):
-  """Accuracy against confidence, for classes."""
-  _, confidence, accuracy, share = metrics.reliability(probabilities, labels)
-  error = np.sqrt(accuracy * (1 - accuracy) / (share * len(labels)))
-
-  def draw_fn(ax):
-    ax.plot([0, 1], [0, 1], color=drawing.MUTED, linestyle='--', linewidth=1)
-    ax.errorbar(confidence, accuracy, 2 * error, color=_BLUE, linewidth=1.2)
-    ax.scatter(confidence, accuracy, 12 + 100 * share, color=_BLUE, zorder=3)
-    ax.set(xlabel='confidence', ylabel='accuracy', xlim=(0, 1.03), ylim=(0, 1.05))
-
-  return svg.plot(
-    'Reliability of class probabilities',
-    draw_fn,
-    [('dot', _BLUE, 'test data by confidence'), _CALIBRATED],
-    'Larger dots hold more data; bars are two standard errors. Below the diagonal the predictions '
-    'are too sure of themselves, above it not sure enough.',
-  )
-
-
-def accuracy_of_surest(probabilities, labels):
-  """Accuracy where the least sure predictions are left out, for classes."""
-  accuracy = metrics.accuracy_of_surest(probabilities, labels)
-  share = np.arange(1, len(labels) + 1) / len(labels)
-  error = np.sqrt(accuracy * (1 - accuracy) / np.arange(1, len(labels) + 1))
-
-  def draw_fn(ax):
-    low, high = accuracy - 2 * error, np.minimum(accuracy + 2 * error, 1)
-    ax.fill_between(share, low, high, color=_BLUE, alpha=0.16, linewidth=0)
-    ax.axhline(accuracy[-1], color=drawing.MUTED, linestyle='--', linewidth=1)
-    ax.plot(share, accuracy, color=_BLUE)
-    ax.set(xlabel='share of test data, the surest first', ylabel='accuracy', xlim=(0, 1))
-    ax.set(ylim=drawing.limits([accuracy[-1], *low[len(low) // 20 :], 1.0]))
-
-  return svg.plot(
-    'Accuracy of the surest',
+  return pictures.Picture(
+    'Predicted and observed' if k == 1 else f'Predicted and observed, output 1 of {k}',
     draw_fn,
     [
-      ('line', _BLUE, 'accuracy'),
-      ('band', _BLUE, 'two standard errors'),
-      ('dash', drawing.MUTED, 'of all'),
+      ('dot', _BLUE, 'observed within the 90 % interval'),
+      ('dot', _ORANGE, f'outside: {np.mean(~is_inside):.0%}'),
+      ('dash', drawing.MUTED, 'predicted = observed'),
     ],
-    'If confidence means anything, the surest predictions are right most often, and the curve '
-    'falls from left to right.',
+    'Dots are test data: mean prediction across, observation up. Bars are 90 % intervals; about '
+    'one in ten observations should lie outside its own.',
   )
 
 
-def true_classes(probabilities, labels):
-  """Histogram of the probability of the class that is true."""
-  chosen = probabilities[np.arange(len(labels)), labels]
-  is_right = np.argmax(probabilities, axis=-1) == labels
-  bins = np.linspace(0, 1, 21)
+def pit(prediction, y):
+  """Where observations fall in their predictive distributions: flat, if these are right."""
+  levels = np.ravel(prediction.cdf(y))
+  num_bins = max(2, min(10, len(levels) // 5))
+  expected = len(levels) / num_bins
+  error = np.sqrt(expected * (1 - 1 / num_bins))
 
   def draw_fn(ax):
-    ax.hist([chosen[is_right], chosen[~is_right]], bins, stacked=True, color=[_BLUE, _ORANGE])
-    ax.set(xlabel='probability of the true class', ylabel='number of test data', xlim=(0, 1))
+    low, high = expected - 2 * error, expected + 2 * error
+    ax.axhspan(max(low, 0), high, color=drawing.MUTED, alpha=0.15, linewidth=0)
+    ax.axhline(expected, color=drawing.MUTED, linestyle='--', linewidth=1)
+    bins = np.linspace(0, 1, num_bins + 1)
+    ax.hist(levels, bins, color=_BLUE, alpha=0.75, rwidth=0.92)
+    ax.set(xlabel='probability of a smaller value', ylabel='number of test targets', xlim=(0, 1))
 
-  return svg.plot(
-    'Probability of the true class',
+  return pictures.Picture(
+    'Where observations fall (PIT)',
     draw_fn,
-    [('band', _BLUE, 'right'), ('band', _ORANGE, 'wrong')],
-    'What was wrong should lie in the middle, where the prediction was unsure, rather than at the '
-    'left, where it was sure of another class.',
+    [('band', _BLUE, 'test data'), _CALIBRATED, ('band', drawing.MUTED, 'two standard errors')],
+    'Each observation by the probability that its prediction gives to smaller values. Bars should '
+    'be even: a U means intervals too narrow, a hill too wide, a slope values off to one side.',
   )
 
 
@@ -161,7 +122,7 @@ def coverage(prediction, y):
     ax.plot(levels, observed, color=_BLUE)
     ax.set(xlabel='nominal coverage', ylabel='observed coverage', xlim=(0, 1), ylim=(0, 1.02))
 
-  return svg.plot(
+  return pictures.Picture(
     'Coverage of predictive intervals',
     draw_fn,
     [('line', _BLUE, 'test data'), _CALIBRATED, ('band', drawing.MUTED, 'two standard errors')],
@@ -182,7 +143,7 @@ def errors(prediction, y):
     ax.set(xlim=drawing.limits(stddev), ylim=(0, None))
     ax.set(xlabel='predictive standard deviation', ylabel='absolute error')
 
-  return svg.plot(
+  return pictures.Picture(
     'Error against uncertainty',
     draw_fn,
     [('dot', _SKY, 'a test target'), ('line', _BLUE, 'root mean square'), _CALIBRATED],

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from tfp_reprior.plots import drawing
 
 _VARIABLES = {drawing.INK: 'ink', drawing.MUTED: 'muted', drawing.LINE: 'line'}
+_VARIABLES[drawing.FAULT] = 'failed'
 _VARIABLES |= {color: f'c{i}' for i, color in enumerate(drawing.COLORS)}
 
 
@@ -31,26 +32,19 @@ class Plot(NamedTuple):
   caption: str
 
 
-def plot(title, draw_fn, legend, caption, num_rows=1):
-  """The `Plot` of what a function draws.
-
-  Args:
-    title: Text.
-    draw_fn: Function of `num_rows` matplotlib axes, which share their x-axis.
-    legend: As of `Plot`, but for the colors, which are those of `drawing`.
-    caption: Text.
-    num_rows: Positive integer.
-  """
+def plot(picture):
+  """The `Plot` of a `pictures.Picture`."""
+  title, legend = picture.title, picture.legend
   buffer = io.StringIO()
-  with drawing.canvas(4.2, 2.7) as figure:
-    axes = figure.subplots(num_rows, sharex=True, squeeze=False)[:, 0]
-    draw_fn(*axes)
+  with drawing.canvas(*picture.size) as figure:
+    axes = figure.subplots(picture.num_rows, sharex=True, squeeze=False)[:, 0]
+    picture.draw_fn(*axes)
     no_metadata = dict.fromkeys(('Creator', 'Date', 'Format', 'Type'))
     figure.savefig(buffer, format='svg', transparent=True, metadata=no_metadata)
   shown = '; '.join(text for _, _, text in legend)
   label = f'{title}: {axes[0].get_ylabel()} against {axes[-1].get_xlabel()}. Shown: {shown}'
   legend = [(kind, _VARIABLES[color], text) for kind, color, text in legend]
-  return Plot(title, legend, label, *_inline(buffer.getvalue(), label), caption)
+  return Plot(title, legend, label, *_inline(buffer.getvalue(), label), picture.caption)
 
 
 def _inline(svg, label):
@@ -68,9 +62,3 @@ def _inline(svg, label):
   for color, variable in _VARIABLES.items():
     content = content.replace(color, f'var(--{variable})')
   return view_box, content
-
-
-def line_key(i, text):
-  """The entry in a legend of the line with `drawing.line_style(i)`."""
-  colors = drawing.COLORS
-  return 'line' if i < len(colors) else 'dash', colors[i % len(colors)], text

@@ -3,7 +3,7 @@
 import math
 
 from tfp_reprior.diagnostics import verdict
-from tfp_reprior.plots import mixing
+from tfp_reprior.plots import mixing, svg
 from tfp_reprior.report import measures, numbers
 
 
@@ -66,7 +66,7 @@ def _plots(runs):
     groups = [run.r_hat_group(name, label) for run, label in zip(runs, labels, strict=True)]
     if any(draws is not None for _, draws, _ in groups):
       plots.append(mixing.r_hat(f'R-hat of {what}', groups))
-  return [plot for plot in plots if plot is not None]
+  return [svg.plot(plot) for plot in plots if plot is not None]
 
 
 def _refusal(run, first):

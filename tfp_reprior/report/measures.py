@@ -5,6 +5,7 @@ import functools
 import numpy as np
 
 from tfp_reprior.diagnostics import metrics, verdict
+from tfp_reprior.sampling import baseline
 
 # What is drawn; all of `verdict.NAMES` is in tables.
 DRAWN = ('hidden', 'theta', 'f', *verdict.PARAMETERS, 'log_likelihood')
@@ -13,6 +14,10 @@ METRICS = {
   'coverage_90': 'coverage of 90 % intervals',
   'negative_log_likelihood': 'negative log likelihood',
 }
+
+
+def _named(figures):
+  return {METRICS.get(n, n.replace('_', ' ')): value for n, value in figures.items()}
 
 
 class Run:
@@ -85,8 +90,52 @@ class Run:
   @functools.cached_property
   def metrics(self):
     """Figures of merit on the test data, by what they are called."""
-    figures = {} if self.y_test is None else self.result.evaluate(self.prediction, self.y_test)
-    return {METRICS.get(n, n.replace('_', ' ')): value for n, value in figures.items()}
+    if self.y_test is None:
+      return {}
+    return _named(self.result.evaluate(self.prediction, self.y_test))
+
+  @functools.cached_property
+  def baseline(self):
+    """The same figures for what does not look at inputs."""
+    if self.y_test is None:
+      return {}
+    return _named(baseline.evaluate(self.prediction, self.result.training_data[1], self.y_test))
+
+  @property
+  def baseline_name(self):
+    return baseline.NAMES[self.classes is not None]
+
+  @property
+  def facts(self):
+    """What the run was of, pairs of a name and text, the first thing to know."""
+    result, settings = self.result, self.result.settings
+    preparation = result.preparation
+    num_test = 0 if result.x_test is None else len(result.x_test)
+    names = preparation.class_names
+    target = preparation.target_name and f', target {preparation.target_name}'
+    target = f', {len(names)} classes' if names else target or ''
+    counts = f'{settings["num_data"]:,} to train, {num_test:,} to test{target}'
+    data = settings.get('data')
+    return [
+      ('data', f'{data}: {counts}' if data else counts),
+      ('model', f'{settings["model"]}: {self._layers()}{settings["num_parameters"]:,} weights'),
+      (
+        'sampler',
+        f'{settings["sampler"]}, {result.num_chains} chains of {result.num_draws:,} draws',
+      ),
+      ('date', settings.get('date', 'unknown')),
+    ]
+
+  def _layers(self):
+    """Depth and width, from the kernels of the hidden layers."""
+    variables = self.result.posterior.split.network.model.trainable_variables
+    kernels = [tuple(v.shape) for v in variables if len(v.shape) > 1][:-1]  # without the readout
+    widths = list(dict.fromkeys(shape[-1] for shape in kernels))
+    if not widths:
+      return ''
+    count = 'one hidden layer' if len(kernels) == 1 else f'{len(kernels)} hidden layers'
+    text = f'{widths[0]}' if len(widths) == 1 else f'{min(widths)} to {max(widths)}'
+    return f'{count} of width {text}, '
 
   @functools.cached_property
   def figures(self):

@@ -12,14 +12,14 @@ from tfp_reprior import errors
 from tfp_reprior.diagnostics import verdict
 from tfp_reprior.internal import files
 from tfp_reprior.internal.types import Path
-from tfp_reprior.plots import mixing, predictions
-from tfp_reprior.report import comparison, measures
+from tfp_reprior.plots import mixing, of_results, svg
+from tfp_reprior.report import comparison, measures, uncertain
 from tfp_reprior.report.numbers import figure, r_hat
 from tfp_reprior.sampling import result as result_lib
 from tfp_reprior.version import __version__
 
 _MAX_CHAINS = 12  # in a table
-_MAX_TILES = 14
+_MAX_METRICS = 4  # tiles of test figures
 _CLASS_METRICS = ('accuracy', 'class negative log likelihood', 'expected calibration error')
 _HEADLINE_METRICS = (*_CLASS_METRICS, *measures.METRICS.values())
 
@@ -27,7 +27,7 @@ _HEADLINE_METRICS = (*_CLASS_METRICS, *measures.METRICS.values())
 def write_report(
   results: Sequence[result_lib.Result], path: Path, names: Sequence[str] | None = None
 ) -> pathlib.Path:
-  """Writes a page of HTML about one run or several: verdict, settings, mixing, predictions.
+  """Writes a page of HTML about one run or several: verdict, predictions, mixing, settings.
 
   The page needs no other file, no network and no script. To write it takes matplotlib and
   Jinja2 (`pip install tfp-reprior[plot]`).
@@ -87,6 +87,7 @@ def _policy(style):
   digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
   return (
     f"default-src 'none'; style-src-elem 'sha256-{digest}'; style-src-attr 'unsafe-inline'; "
+    'img-src data:; '  # images of the data, which are in the page itself
     "base-uri 'none'; form-action 'none'"
   )
 
@@ -113,12 +114,17 @@ def _section(run):
   per_step = 1000 / (result.num_steps * result.num_chains)
   total = sum(result.seconds.values()) or math.inf
   acceptance, level = (np.mean(result.trace[n], axis=0) for n in ('acceptance', 'log_likelihood'))
+  guilty = run.verdict.guilty_chains
+  shown = sorted({*range(min(_MAX_CHAINS, result.num_chains)), *guilty[:_MAX_CHAINS]})
   return {
     'run': run,
     'tiles': _tiles(run),
     'settings': [(name.replace('_', ' '), _setting(v)) for name, v in result.settings.items()],
     'time': [(phase, [f'{s:,.1f} s', f'{s / total:.0%}']) for phase, s in result.seconds.items()],
-    'metrics': [(name, [figure(value)]) for name, value in run.metrics.items()],
+    'metrics': [
+      (name[0].upper() + name[1:], [figure(value), figure(run.baseline.get(name))])
+      for name, value in run.metrics.items()
+    ],
     'warmup': None if result.warmup is None else _warmup(result.warmup),
     'mixing': [
       (
@@ -129,27 +135,41 @@ def _section(run):
     ],
     'acceptance': [figure(np.min(acceptance)), figure(np.max(acceptance))],
     'chains': [
-      (f'chain {c + 1}', [figure(acceptance[c]), figure(level[c])])
-      for c in range(min(_MAX_CHAINS, result.num_chains))
+      (f'chain {c + 1}{", at fault" * (c in guilty)}', [figure(acceptance[c]), figure(level[c])])
+      for c in shown
     ],
-    'mixing_plots': _mixing_plots(run),
-    'chain_plots': _chain_plots(run),
-    'prediction_plots': _prediction_plots(run),
+    'mixing_plots': _drawn(_mixing_pictures(run)),
+    'chain_plots': _drawn(_chain_pictures(run)),
+    'prediction_plots': _drawn(_prediction_pictures(run)),
+    'uncertain': uncertain.table(run),
   }
 
 
 def _tiles(run):
-  """Pairs of a name and a number."""
-  tiles = [('draws × chains', f'{run.result.num_draws:,} × {run.result.num_chains}')]
-  for name in run.names:
-    m, what = run.verdict.mixing[name], verdict.NAMES[name]
-    tiles.append((f'largest R-hat, {what}', r_hat(m.r_hat)))
-    tiles.append((f'smallest ESS, {what}', figure(m.bulk_ess)))
-  tiles.append(('mean acceptance', figure(run.figures['acceptance, mean'])))
-  name = 'milliseconds per step of all chains'
-  tiles.append((name, figure(run.figures[name])))
+  """Triples of a name, a number, and a note: test figures first, then mixing, then time."""
   known = [name for name in _HEADLINE_METRICS if name in run.metrics]
-  return [*tiles, *((f'test {name}', figure(run.metrics[name])) for name in known)][:_MAX_TILES]
+  tiles = [
+    (f'test {name}', figure(run.metrics[name]), f'{run.baseline_name}: {figure(simple)}')
+    for name, simple in ((name, run.baseline.get(name)) for name in known)
+  ][:_MAX_METRICS]
+  mixing = {n: m for n, m in run.verdict.mixing.items() if not math.isnan(m.bulk_ess)}
+  if mixing:
+    name = max(mixing, key=lambda n: mixing[n].r_hat)
+    note = f'{verdict.NAMES[name]}; {verdict.GOOD_R_HAT} is good'
+    tiles.append(('largest R-hat', r_hat(mixing[name].r_hat), note))
+    name = min(mixing, key=lambda n: mixing[n].bulk_ess)
+    note = f'{verdict.NAMES[name]}; {verdict.GOOD_ESS} are good'
+    tiles.append(('fewest effective samples', figure(mixing[name].bulk_ess), note))
+  step = figure(run.figures['milliseconds per step of all chains'])
+  seconds = sum(run.result.seconds.values())
+  tiles.append(('time', _duration(seconds), f'{step} ms for a step of all chains'))
+  return tiles
+
+
+def _duration(seconds):
+  if seconds < 100:
+    return f'{seconds:.0f} s'
+  return f'{seconds / 60:.0f} min' if seconds < 6000 else f'{seconds / 3600:.1f} h'
 
 
 def _setting(value):
@@ -171,41 +191,33 @@ def _warmup(found):
   return {'step_size': figure(found.step_size), 'num_gradients': gradients, 'rows': rows}
 
 
-def _mixing_plots(run):
-  plots = []
-  for unit in ('step', 'second'):
-    groups = [(verdict.NAMES[name], ess) for name, ess in run.ess_per(unit).items()]
-    plots.append(mixing.effective_sample_sizes(f'ESS per {unit}', groups, unit))
+def _drawn(pictures):
+  return [svg.plot(picture) for picture in pictures if picture is not None]
+
+
+def _mixing_pictures(run):
+  shown = []
   if run.names and run.result.num_chains > 1:
     groups = [run.r_hat_group(name, verdict.NAMES[name]) for name in run.names]
-    plots.append(mixing.r_hat('R-hat against steps', groups))
-  return [plot for plot in plots if plot is not None]
+    shown.append(mixing.r_hat('R-hat against steps', groups))
+  shown += [mixing.energy(run.result), mixing.acceptance(run.result)]
+  for unit in ('step', 'second'):
+    groups = [(verdict.NAMES[name], ess) for name, ess in run.ess_per(unit).items()]
+    shown.append(mixing.effective_sample_sizes(f'ESS per {unit}', groups, unit))
+  return shown
 
 
-def _chain_plots(run):
-  """A column for each name, and one for the sampler, row by row."""
-  thinning = run.result.settings['thinning']
+def _chain_pictures(run):
+  """Traces and autocorrelations of each quantity, side by side."""
+  thinning, guilty = run.result.settings['thinning'], run.verdict.guilty_chains
   columns = [
-    mixing.projections(verdict.NAMES[name], run.draws(name), run.ess[name], thinning)
+    mixing.projections(verdict.NAMES[name], run.draws(name), run.ess[name], thinning, guilty)
     for name in run.names
   ]
-  columns.append(mixing.histories(run.result))
-  return [plot for row in zip(*columns, strict=True) for plot in row]
+  return [picture for row in zip(*columns, strict=True) for picture in row]
 
 
-def _prediction_plots(run):
-  result, prediction, y = run.result, run.prediction, run.y_test
-  if prediction is None:
+def _prediction_pictures(run):
+  if run.prediction is None:
     return []
-  plots = []
-  if result.x_test.size == len(result.x_test):
-    first = predictions.probabilities if prediction.is_discrete else predictions.bands
-    plots.append(first(result, prediction))
-  if run.classes is not None:
-    for plot in (predictions.reliability, predictions.accuracy_of_surest, predictions.true_classes):
-      plots.append(plot(*run.classes))
-  elif y is not None:
-    plots.append(predictions.coverage(prediction, y))
-  if y is not None and not prediction.is_discrete:
-    plots.append(predictions.errors(prediction, y))
-  return plots
+  return of_results.of_test_data(run.result, run.prediction, run.y_test)

@@ -1,6 +1,7 @@
 """What a run is: what it may go on with, and what it may not."""
 
 import dataclasses
+import datetime
 import hashlib
 import json
 import pathlib
@@ -56,6 +57,7 @@ def settled(settings, sampler, chosen):
     'layer_regularizer': sampler.layer_regularizer,
     'layers_in_data_space': ', '.join(sampler.posterior.split.names_in_data_space) or 'none',
     'acceptance_bounds': list(warmup.BOUNDS[sampler.kind]),
+    'date': f'{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d}',
   }
 
 

@@ -288,6 +288,7 @@ class Planner:
           f'There are regions that chains hardly cross between: chain {c + 1} had settled at a '
           f'log-likelihood of {before[c]:.4g}, and has {after[c]:.4g} since warm-up cooled it.',
           'Other runs may end in other regions: compare seeds, or take a wider network.',
+          (c,),
         )
       )
 

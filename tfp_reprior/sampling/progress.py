@@ -2,17 +2,20 @@
 
 import math
 import pathlib
+import sys
 import warnings
 
 import numpy as np
 import tensorflow as tf
-import tqdm
+from tqdm import auto
 
 from tfp_reprior import diagnostics
 from tfp_reprior.diagnostics import verdict
 
 _FOLLOWED = ('hidden', 'theta', 'f', *verdict.PARAMETERS, 'log_likelihood', 'energy')
 _FEWEST_DRAWS = 8
+# Between two lines in a file, where each stays, and on a screen, where it is overwritten.
+_SECONDS_IN_FILES, _SECONDS_ON_SCREENS = 30.0, 0.1
 
 
 class Progress:
@@ -29,8 +32,13 @@ class Progress:
   def __init__(self, phase, num_steps, num_done=0, is_shown=True, folder=None):
     self._phase = phase
     self._num_done = num_done
-    self._bar = tqdm.tqdm(
-      desc=phase, total=num_steps, initial=num_done, unit='step', disable=not is_shown
+    self._bar = auto.tqdm(
+      desc=phase,
+      total=num_steps,
+      initial=num_done,
+      unit='step',
+      disable=not is_shown,
+      mininterval=_SECONDS_ON_SCREENS if _is_on_screen() else _SECONDS_IN_FILES,
     )
     self._writer = None
     if folder is not None:
@@ -89,6 +97,10 @@ class Progress:
     except tf.errors.OpError as e:  # a full disk must not end a run
       warnings.warn(f'No more events for TensorBoard are written ({e.message}).', stacklevel=2)
       self._writer = None
+
+
+def _is_on_screen():
+  return sys.stderr.isatty() or 'ipykernel' in sys.modules  # a notebook has a bar of its own
 
 
 def _write_scalar(name, value, step):

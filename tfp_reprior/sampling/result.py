@@ -15,14 +15,21 @@ from tfp_reprior.densities import posterior as posterior_lib
 from tfp_reprior.diagnostics import verdict as verdict_lib
 from tfp_reprior.internal import files
 from tfp_reprior.internal.types import Path
-from tfp_reprior.sampling import arviz_export, moments, predicting, saved_models
+from tfp_reprior.sampling import (
+  arviz_export,
+  baseline,
+  moments,
+  predicting,
+  result_views,
+  saved_models,
+)
 from tfp_reprior.sampling import draws as draws_lib
 from tfp_reprior.sampling import warmup as warmup_lib
 
 FORMAT = 2  # of files
 
 
-class Result:
+class Result(result_views.Views):
   """What `tfp_reprior.sample_posterior` returns, and `tfp_reprior.load_result`.
 
   Letters: s draws, c chains, r random projections, m inputs, k outputs.
@@ -180,6 +187,14 @@ class Result:
         )
       return diagnostics.evaluate(self.test_prediction, self.y_test)
     return diagnostics.evaluate(prediction, self._observed(y))
+
+  def evaluate_baseline(self) -> dict[str, float]:
+    """The figures of `evaluate` on the test data for what does not look at inputs.
+
+    The mean of the training targets, with their deviation; for classes, how frequent each is, so
+    that the majority class is predicted.
+    """
+    return baseline.evaluate(self.test_prediction, self.training_data[1], self.y_test)
 
   def _observed(self, y):
     """Targets as predictions take them: labels for classes that are given by name."""

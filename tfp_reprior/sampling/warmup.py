@@ -143,9 +143,8 @@ class Warmup(NamedTuple):
   def from_dict(cls, values: Mapping[str, Any]) -> 'Warmup':
     """The inverse of `to_dict`."""
     blocks = [Block(**b) for b in values['blocks']]
-    return cls(
-      **{**values, 'blocks': blocks, 'doubts': [verdict.Reason(**r) for r in values['doubts']]}
-    )
+    doubts = [verdict.Reason(**{**r, 'chains': tuple(r['chains'])}) for r in values['doubts']]
+    return cls(**{**values, 'blocks': blocks, 'doubts': doubts})
 
   def __repr__(self):
     return f'Warmup({_shown_settings(self)}, num_gradients={self.num_gradients})'
