@@ -97,7 +97,7 @@ def test_a_guilty_chain_is_named_and_colored():
   assert result.verdict.guilty_chains == [17]
   for picture in (mixing.energy(result), mixing.acceptance(result)):
     assert ('line', drawing.FAULT, 'chain 18, at fault') in picture.legend
-    assert 'var(--failed)' in svg.plot(picture).content
+    assert 'var(--fault)' in svg.plot(picture).content
   assert ('line', drawing.FAULT, 'chain 18, at fault') not in mixing.energy(_result(60, 20)).legend
 
 

@@ -319,7 +319,7 @@ def _acceptance_reasons(trace, bounds, broken):
           'unsure',
           f'{_chains(indices)} {verb} {word} {figures} of the proposals.',
           advice,
-          tuple(map(int, indices)),
+          tuple(map(int, indices)) if len(indices) < len(mean) else (),
         )
       )
   return reasons

@@ -11,7 +11,7 @@ COLORS = ('#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00', '#56b4e9')
 MUTED = '#56606e'
 INK, LINE = '#1b2430', '#dfe3e8'
 # Of a chain that is at fault, and of nothing else.
-FAULT = '#b3261e'
+FAULT = '#c4161c'
 # The same style for the same thing in all figures.
 STANDARD = {'color': COLORS[1], 'marker': 'o', 'label': 'standard'}
 REPRIORISED = {'color': COLORS[0], 'marker': 's', 'label': 'repriorised'}

@@ -259,9 +259,10 @@ def _draw_chains(ax, steps, values, guilty=()):
   every = slice(None, None, _stride(values, _MAX_POINTS))
   innocent, shown = _shown_chains(values.shape[1], guilty)
   for c in innocent:
-    ax.plot(steps[every], values[every, c], linewidth=0.7, **drawing.line_style(c))
+    alpha = 0.6 if shown else 1.0
+    ax.plot(steps[every], values[every, c], linewidth=0.7, alpha=alpha, **drawing.line_style(c))
   for c in shown:
-    ax.plot(steps[every], values[every, c], linewidth=1.6, color=drawing.FAULT)
+    ax.plot(steps[every], values[every, c], linewidth=1.3, color=drawing.FAULT)
 
 
 def _chain_keys(num_chains, guilty=()):

@@ -71,8 +71,6 @@ def of_test_data(result, predicted, y):
       chosen = least_certain(probabilities)
       shown.append(classes.uncertain_images(x, probabilities, labels, names, chosen))
   elif y is not None:
-    if is_line:
-      shown.append(predictions.observed(predicted, y, result.preparation.target_name or 'target'))
     shown += [predictions.coverage(predicted, y), predictions.pit(predicted, y)]
   if y is not None and not predicted.is_discrete:
     shown.append(predictions.errors(predicted, y))

@@ -76,7 +76,7 @@ def observed(prediction, y, name):
     'Predicted and observed' if k == 1 else f'Predicted and observed, output 1 of {k}',
     draw_fn,
     [
-      ('dot', _BLUE, 'observed within the 90 % interval'),
+      ('dot', _BLUE, 'inside the 90 % interval'),
       ('dot', _ORANGE, f'outside: {np.mean(~is_inside):.0%}'),
       ('dash', drawing.MUTED, 'predicted = observed'),
     ],
@@ -97,7 +97,7 @@ def pit(prediction, y):
     ax.axhspan(max(low, 0), high, color=drawing.MUTED, alpha=0.15, linewidth=0)
     ax.axhline(expected, color=drawing.MUTED, linestyle='--', linewidth=1)
     bins = np.linspace(0, 1, num_bins + 1)
-    ax.hist(levels, bins, color=_BLUE, alpha=0.75, rwidth=0.92)
+    ax.hist(levels, bins, color=_BLUE, alpha=0.5, rwidth=0.92)
     ax.set(xlabel='probability of a smaller value', ylabel='number of test targets', xlim=(0, 1))
 
   return pictures.Picture(

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from tfp_reprior.plots import drawing
 
 _VARIABLES = {drawing.INK: 'ink', drawing.MUTED: 'muted', drawing.LINE: 'line'}
-_VARIABLES[drawing.FAULT] = 'failed'
+_VARIABLES[drawing.FAULT] = 'fault'
 _VARIABLES |= {color: f'c{i}' for i, color in enumerate(drawing.COLORS)}
 
 

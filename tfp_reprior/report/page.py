@@ -111,7 +111,6 @@ def _environment():
 def _section(run):
   """What `templates/run.html` shows: numbers as text, tables as pairs of a heading and cells."""
   result = run.result
-  per_step = 1000 / (result.num_steps * result.num_chains)
   total = sum(result.seconds.values()) or math.inf
   acceptance, level = (np.mean(result.trace[n], axis=0) for n in ('acceptance', 'log_likelihood'))
   guilty = run.verdict.guilty_chains
@@ -129,7 +128,7 @@ def _section(run):
     'mixing': [
       (
         verdict.NAMES[n],
-        [r_hat(m.r_hat), *map(figure, (m.bulk_ess, m.tail_ess, per_step * m.bulk_ess))],
+        [r_hat(m.r_hat), figure(m.bulk_ess), figure(m.tail_ess)],
       )
       for n, m in run.verdict.mixing.items()
     ],

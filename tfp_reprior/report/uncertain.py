@@ -5,13 +5,13 @@ import numpy as np
 from tfp_reprior.plots import of_results
 from tfp_reprior.report.numbers import figure
 
-_MAX_COLUMNS = 6
+_MAX_COLUMNS = 3
 
 
 def table(run):
   """Dict of the head and the rows of a table; None for images, and for one input or none.
 
-  Rows have what was predicted and observed, and the first columns of the input, in the units of the
+  Rows have the first columns of the input, and what was predicted and observed, in the units of the
   user.
   """
   if run.y_test is None:
@@ -37,9 +37,10 @@ def table(run):
     mean, y = (np.reshape(a, [len(x), -1]) for a in (run.prediction.mean, run.y_test))
     head = ['Predicted', '±', 'Observed']
     cells = [[figure(mean[i, 0]), figure(stddev[i, 0]), figure(y[i, 0])] for i in chosen]
-  shown = range(min(_MAX_COLUMNS, x.shape[1]))
-  rows = [
-    (f'test row {i + 1}', [*row, *(figure(x[i, j]) for j in shown)])
-    for i, row in zip(chosen, cells, strict=True)
-  ]
-  return {'head': ['', *head, *(names[j] for j in shown)], 'rows': rows}
+
+  def described(i):
+    shown = [f'{names[j]} {x[i, j]:.4g}' for j in range(min(_MAX_COLUMNS, x.shape[1]))]
+    return f'{i + 1}: {", ".join(shown)}' + ', …' * (x.shape[1] > _MAX_COLUMNS)
+
+  rows = [(described(i), row) for i, row in zip(chosen, cells, strict=True)]
+  return {'head': ['Test row', *head], 'rows': rows}
