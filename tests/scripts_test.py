@@ -7,6 +7,7 @@ import types
 
 import pytest
 import script_modules
+import tensorflow as tf
 
 import tfp_reprior as tfr
 
@@ -48,22 +49,14 @@ RUNS = {
     '--widths=4 --num_data=8 --num_draws=1 --num_momenta=2 --json={json}',
     ['rotation, acceptance', '| 5 | data | float64 |'],
   ),
-  'benchmark_memory': (
-    '--width=4 --nums_data=8 --chunk_sizes=3',
-    ['peak less data MiB', '| 3 | 8 |'],
-  ),
   'render_docs': ('--check', ['Pages that differ: none']),
   'benchmark_linearised': (
     '--widths=3 --regularizers=1 --num_data=2 --num_draws=3 --num_probes=1 --json={json}',
     ['G and H, off', '| 3 | 1 |'],
   ),
   'benchmark_ntk': (
-    '--widths=4 --nums_data=3 --num_outputs=2 --num_rounds=1 --json={json}',
+    '--widths=4 --nums_data=3 --num_outputs=2 --num_rounds=1 --gradient --json={json}',
     ['structured ms', '| fcn | 4 | 3 | 2 |', '| cnn | 4 | 3 | 2 | - |'],
-  ),
-  'benchmark_distributed': (
-    '--widths=4 --nums_data=7 --num_rounds=1 --json={json}',
-    ['two / one', '| 4 | 7 | 2 |'],
   ),
   'benchmark_run': (
     '--width=4 --num_train=5 --num_steps=100 --thinning=10',
@@ -86,8 +79,8 @@ RUNS = {
 }
 
 
-# They have to choose devices or threads before TensorFlow is used.
-ALONE = ('benchmark_distributed', 'calibration')
+# One in processes of its own, below, and one with two devices, in `internal/two_devices.py`.
+ELSEWHERE = {'benchmark_memory', 'benchmark_distributed'}
 
 
 def _arguments(arguments, tmp_path):
@@ -102,8 +95,10 @@ def _start(name, arguments, tmp_path):
 
 
 @pytest.fixture
-def run(capsys, tmp_path):
+def run(capsys, tmp_path, monkeypatch):
   """Runs a script in this process, for TensorFlow takes seconds to start; returns its output."""
+  for kind in ('inter', 'intra'):  # it has started, with one thread
+    monkeypatch.setattr(tf.config.threading, f'set_{kind}_op_parallelism_threads', lambda _: None)
 
   def run(name, arguments):
     script_modules.run(name, _arguments(arguments, tmp_path))
@@ -113,10 +108,10 @@ def run(capsys, tmp_path):
 
 
 def test_every_script_is_run():
-  assert set(RUNS) == {path.stem for path in SCRIPTS.glob('*.py')}
+  assert {*RUNS, *ELSEWHERE} == {path.stem for path in SCRIPTS.glob('*.py')}
 
 
-@pytest.mark.parametrize('name', RUNS)
+@pytest.mark.parametrize('name', sorted({*RUNS, *ELSEWHERE}))
 def test_every_script_is_a_program(name):
   source = (SCRIPTS / f'{name}.py').read_text()
   assert source.endswith("\n\nif __name__ == '__main__':\n  app.run(main)\n")
@@ -125,12 +120,7 @@ def test_every_script_is_a_program(name):
 @pytest.mark.parametrize('name', RUNS)
 def test_script_runs_at_toy_size(name, run, tmp_path):
   arguments, expected = RUNS[name]
-  if name in ALONE:
-    result = _start(name, arguments, tmp_path)
-    assert result.returncode == 0, result.stderr
-    output = result.stdout
-  else:
-    output = run(name, arguments)
+  output = run(name, arguments)
   for text in expected:
     assert text in output
   if '--json=' in arguments:
@@ -154,6 +144,22 @@ def test_samplers_are_compared_with_labels_too(run):
     '--num_warmup_steps=100 --samplers=rotation:inf'
   )
   assert '| 4 | 5 | 1 | rotation:inf |' in run('benchmark_samplers', arguments)
+
+
+def test_the_peak_memory_of_a_gradient_is_measured_in_a_process_of_its_own(run, monkeypatch):
+  arguments = '--width=4 --nums_data=8 --chunk_sizes=3'
+  printed = run('benchmark_memory', f'{arguments} --measure=8,3')
+  commands = []
+
+  def start(command, **_):
+    commands.append(command)
+    return types.SimpleNamespace(stdout=printed)
+
+  monkeypatch.setattr(subprocess, 'run', start)
+  output = run('benchmark_memory', arguments)
+  assert 'peak less data MiB' in output and '| 3 | 8 |' in output
+  script = str(SCRIPTS / 'benchmark_memory.py')
+  assert commands == [[sys.executable, script, *arguments.split(), '--measure=8,3']]
 
 
 def test_the_peak_memory_of_a_run_is_measured_stage_by_stage(run):

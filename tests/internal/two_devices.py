@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pytest
 import sampling_runs
+import script_modules
 import tensorflow as tf
 import tensorflow_probability as tfp
 import toys
@@ -190,6 +191,7 @@ def _assert_same_run(result, expected):
     np.testing.assert_allclose(a, e, rtol=0, atol=1e-8)
 
 
+@pytest.mark.optimized
 @pytest.mark.parametrize(
   'changes',
   # Fewer features than data, more (the seed keeps graphs apart), and split chains; the first one
@@ -239,6 +241,15 @@ def test_the_command_line_takes_a_strategy(tmp_path):
   more = '--num_burnin_steps=0 --step_size=0.1 --quiet --no-report --strategy=mirrored --devices=2'
   assert main.main(['sample', *flags.split(), *more.split(), f'--run_dir={tmp_path}']) == 0
   assert json.loads((tmp_path / 'settings.json').read_text())['num_replicas'] == 2
+
+
+def test_the_benchmark_of_two_devices_runs_at_toy_size(capsys, tmp_path):
+  path = tmp_path / 'figures.json'
+  arguments = f'--widths=4 --nums_data=7 --num_rounds=1 --json={path}'
+  script_modules.run('benchmark_distributed', arguments.split())
+  output = capsys.readouterr().out
+  assert 'two / one' in output and '| 4 | 7 | 2 |' in output
+  assert json.loads(path.read_text())
 
 
 def test_whole_programs_are_not_compiled_for_several_devices(strategy, compilation_policy):

@@ -23,6 +23,9 @@ import toys
 import tfp_reprior as tfr
 from tfp_reprior.sampling import checkpoints, draws, progress, result
 
+# Bit for bit also after the rewriting of graphs, of which a process that goes on makes new ones.
+pytestmark = pytest.mark.optimized
+
 ALWAYS, NEVER = 1e-9, 1e9  # seconds between checkpoints
 # Burn-in is two pieces of one draw; sampling is pieces of one, two, three, three and three.
 IN_BURNIN, FIRST_DRAW, LATER = 1, 3, 5
