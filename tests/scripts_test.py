@@ -79,8 +79,8 @@ RUNS = {
 }
 
 
-# One in processes of its own, below, and one with two devices, in `internal/two_devices.py`.
-ELSEWHERE = {'benchmark_memory', 'benchmark_distributed'}
+# Run below, with two devices in `internal/two_devices.py`, and in `reproduce_test.py`.
+ELSEWHERE = {'benchmark_memory', 'benchmark_distributed', 'reproduce'}
 
 
 def _arguments(arguments, tmp_path):

@@ -243,7 +243,9 @@ def test_the_command_line_takes_a_strategy(tmp_path):
   assert json.loads((tmp_path / 'settings.json').read_text())['num_replicas'] == 2
 
 
-def test_the_benchmark_of_two_devices_runs_at_toy_size(capsys, tmp_path):
+def test_the_benchmark_of_two_devices_runs_at_toy_size(strategy, capsys, tmp_path, monkeypatch):
+  # A process has one strategy: the exchanges of a second one would have the same numbers.
+  monkeypatch.setattr(tf.distribute, 'MirroredStrategy', lambda _: strategy)
   path = tmp_path / 'figures.json'
   arguments = f'--widths=4 --nums_data=7 --num_rounds=1 --json={path}'
   script_modules.run('benchmark_distributed', arguments.split())

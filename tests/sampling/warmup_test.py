@@ -60,6 +60,7 @@ def test_any_noise_activation_and_number_of_chains_is_warmed_up(changes):
   assert all(0.4 < a < 0.995 for a in found.blocks[-1].acceptance), found.table()
 
 
+@pytest.mark.optimized
 @pytest.mark.parametrize('changes', [sampling_runs.categorical(), sampling_runs.bernoulli()])
 def test_chains_of_classes_are_warmed_up_and_come_back_from_the_cold(changes):
   # Of the posterior of three classes or two yes or no, ten data: weights are close to their prior.
