@@ -50,6 +50,27 @@ def pytest_sessionfinish(session, exitstatus):
     session.exitstatus = pytest.ExitCode.OK
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item, nextitem):
+  result = yield
+  if nextitem is None or nextitem.path != item.path:
+    gc.collect()  # graphs, of which the collector does not know how large they are
+    gc.freeze()  # what other files share
+  return result
+
+
+@pytest.fixture
+def no_drawings(monkeypatch):
+  """Pages without drawings, which take most of their time."""
+  from tfp_reprior.plots import svg
+
+  def plot(picture):
+    label = f'{picture.title}: {picture.legend}'
+    return svg.Plot(picture.title, [], label, '0 0 1 1', '', picture.caption)
+
+  monkeypatch.setattr(svg, 'plot', plot)
+
+
 @pytest.fixture
 def compilation_policy():
   """`tfr.compilation.set_policy`, undone after the test."""

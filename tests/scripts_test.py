@@ -55,7 +55,7 @@ RUNS = {
     ['G and H, off', '| 3 | 1 |'],
   ),
   'benchmark_ntk': (
-    '--widths=4 --nums_data=3 --num_outputs=2 --num_rounds=1 --gradient --json={json}',
+    '--widths=4 --nums_data=3 --num_outputs=2 --num_rounds=1 --json={json}',
     ['structured ms', '| fcn | 4 | 3 | 2 |', '| cnn | 4 | 3 | 2 | - |'],
   ),
   'benchmark_run': (
@@ -95,7 +95,7 @@ def _start(name, arguments, tmp_path):
 
 
 @pytest.fixture
-def run(capsys, tmp_path, monkeypatch):
+def run(capsys, tmp_path, monkeypatch, no_drawings):
   """Runs a script in this process, for TensorFlow takes seconds to start; returns its output."""
   for kind in ('inter', 'intra'):  # it has started, with one thread
     monkeypatch.setattr(tf.config.threading, f'set_{kind}_op_parallelism_threads', lambda _: None)
@@ -125,6 +125,12 @@ def test_script_runs_at_toy_size(name, run, tmp_path):
     assert text in output
   if '--json=' in arguments:
     assert json.loads((tmp_path / 'figures.json').read_text())
+
+
+@pytest.mark.slow  # to trace the gradients of Jacobians takes three times as long
+def test_gradients_of_tangent_kernels_are_timed_too(run):
+  arguments = '--widths=4 --nums_data=3 --num_outputs=2 --num_rounds=1 --gradient'
+  assert '| cnn | 4 | 3 | 2 | - |' in run('benchmark_ntk', arguments)
 
 
 def test_samplers_of_several_runs_are_drawn(run, tmp_path):

@@ -191,13 +191,12 @@ def _assert_same_run(result, expected):
     np.testing.assert_allclose(a, e, rtol=0, atol=1e-8)
 
 
-@pytest.mark.optimized
 @pytest.mark.parametrize(
   'changes',
   # Fewer features than data, more (the seed keeps graphs apart), and split chains; the first one
   # with burn-in, whose graph is another.
   [
-    {},
+    pytest.param({}, marks=pytest.mark.optimized),
     {'width': 16, 'seed': 2, 'num_burnin_steps': 0},
     {'sampler': 'langevin', 'regularizer': 0.5, 'num_burnin_steps': 0},
   ],
