@@ -17,17 +17,38 @@ N(v; 0, lam I + psi @ psi.T) / N(v; psi @ theta, lam I)
 ```
 
 whatever v and lam are.
+
+Most of what features do to data is done in few directions: of n = 256 images a layer of width 256
+has 20 eigenvalues of `psi @ psi.T` above 3 and 60 above 1. In the others `S` is close to the
+identity for lam of that size, and the map costs time and does nothing. So it is made by
+pseudo-observations of m directions alone,
+
+```none
+Omega @ v = Omega @ psi @ theta + noise,    Omega [m, n], constant
+```
+
+which is the same map with `Omega @ psi` in place of psi and `Omega @ v` in place of v, exact for
+any Omega. Omega has the leading eigenvectors of `psi @ psi.T` at the anchor. A layer then costs
+little more than its product, and its factor is of size m.
 """
 
 import math
 import numbers
 
+import numpy as np
 import tensorflow as tf
 
 from tfp_reprior import errors
 from tfp_reprior.bijectors import factorization, gradients
+from tfp_reprior.internal import checks
 from tfp_reprior.internal import parts as parts_lib
 from tfp_reprior.models import dense_layers
+
+# Directions with eigenvalues below this part of lam are left out: S is at least 0.87 there. Their
+# number is rounded up, as posterior draws differ from the prior draw that it is counted at.
+_LEAST_EIGENVALUE = 1 / 3
+_MULTIPLE = 8
+_NEGLIGIBLE = 1e-12  # an eigenvalue, relative to the largest
 
 
 class LayerMaps:
@@ -39,13 +60,15 @@ class LayerMaps:
     split: A `tfp_reprior.models.ReadoutSplit`.
     x: The training inputs `[n, ...]`.
     regularizer: `lam`: positive float, or one for each layer; infinity for those without a map.
+    num_directions: m: positive integer, at most; by default by the eigenvalues of each layer.
 
   Attributes:
     names: List of the names of the layers that could have a map.
     regularizers: List of floats, one for each.
+    nums_directions: List of m, one for each.
   """
 
-  def __init__(self, split, x, regularizer):
+  def __init__(self, split, x, regularizer, num_directions=None):
     self._split = split
     self._network = dense_layers.DenseLayers(split, x)
     self._layers = self._network.layers
@@ -58,6 +81,12 @@ class LayerMaps:
         f'`regularizer` must be a float, or one for each of the layers {self.names}. Received: '
         f'regularizer={regularizer}'
       )
+    if num_directions is not None:
+      checks.positive_integer('num_directions', num_directions)
+    self.nums_directions = [
+      _num_directions(layer, lam, num_directions)
+      for layer, lam in zip(self._layers, self.regularizers, strict=True)
+    ]
     self._constants = [
       None
       if layer.constant_psi is None or math.isinf(lam)
@@ -66,9 +95,10 @@ class LayerMaps:
     ]
 
   def targets_of(self, anchor):
-    """Pre-activations of an anchor: for each layer a list of tensors `[*chains, n, w]`.
+    """What maps need of an anchor: for each layer a list of tensors `[*chains, ...]`.
 
-    The first is v; layers with constant inputs have another one, `inv(K) @ v / sqrt(lam)`.
+    `Omega @ v` `[m, w]`, and Omega `[m, n]` if that is not the identity; of layers with constant
+    inputs, all of v, and `inv(K) @ v / sqrt(lam)`.
 
     Args:
       anchor: List of parts, or of hidden parts.
@@ -81,7 +111,13 @@ class LayerMaps:
       if math.isinf(self.regularizers[i]):
         return z, []
       constant = self._constants[i]
-      return z, [z] if constant is None else [z, constant.dual(z)]
+      if constant is not None:
+        return z, [z, constant.dual(z)]
+      num_directions = self.nums_directions[i]
+      if num_directions >= psi.shape[-2]:
+        return z, [z]
+      omega = _leading_directions(psi, num_directions)
+      return z, [tf.matmul(omega, z), omega]
 
     _, found = self._evaluate(anchor[: self._split.num_hidden], product)
     return found
@@ -98,8 +134,8 @@ class LayerMaps:
     def product(i, psi, phi, own):
       if not own:
         return tf.matmul(psi, phi), []
-      layer = self._constants[i] or self._factorize(i, psi, own[0])
-      theta = layer.forward(phi, *own[1:])
+      layer, own = self._layer(i, psi, own)
+      theta = layer.forward(phi, *own)
       return tf.matmul(psi, theta), [theta, self._log_det(layer, phi)]
 
     return self._move(hidden_phi, product, targets)
@@ -111,8 +147,8 @@ class LayerMaps:
       z = tf.matmul(psi, theta)
       if not own:
         return z, []
-      layer = self._constants[i] or self._factorize(i, psi, own[0])
-      return z, [layer.inverse(theta, *own[1:]), self._log_det(layer, theta)]
+      layer, own = self._layer(i, psi, own)
+      return z, [layer.inverse(theta, *own), self._log_det(layer, theta)]
 
     return self._move(hidden_theta, product, targets)
 
@@ -128,17 +164,10 @@ class LayerMaps:
     def product(i, psi, phi, own):
       if not own:
         return tf.matmul(psi, phi), []
-      root = math.sqrt(self.regularizers[i])
       if self._constants[i] is not None:
-        e, change = self._constants[i].residuals_and_change(phi, *own)
-        return own[0] + root * e, [change]
-      a, b = factorization.scale(psi, own[0], self.regularizers[i])
-      if factorization.choose_space(psi, 'auto') == 'data':
-        e, change = gradients.residuals_and_change(a, b, phi)
-        return own[0] + root * e, [change]
-      theta, log_det = gradients.map_and_log_det(a, b, phi, 'feature')
-      change = -0.5 * tf.reduce_sum((theta - phi) * (theta + phi), axis=[-2, -1])
-      return tf.matmul(psi, theta), [change + phi.shape[-1] * log_det]
+        return self._constants[i].outputs_and_change(phi, *own)
+      theta, change = gradients.map_and_change(*self._scaled(i, psi, *own), phi)
+      return tf.matmul(psi, theta), [change]
 
     psi, found = self._evaluate(hidden_phi, product, targets)
     return psi, self._add_up([some[0] for some in found if some], psi)
@@ -159,8 +188,16 @@ class LayerMaps:
           moved[j] = part
     return psi, moved, self._add_up([some[1] for some in found if some], psi)
 
-  def _factorize(self, i, psi, v):
-    return factorization.factorize(psi, v, self.regularizers[i])
+  def _layer(self, i, psi, own):
+    """Something with the methods of a factor, and the arguments besides a part that these need."""
+    if self._constants[i] is not None:
+      return self._constants[i], own[1:]
+    return factorization.DataFactor(*self._scaled(i, psi, *own)), []
+
+  def _scaled(self, i, psi, targets, omega=None):
+    """Scaled features `[..., m, d]` and pseudo-targets `[..., m, w]` of the directions."""
+    seen = psi if omega is None else tf.matmul(omega, psi)
+    return factorization.scale(seen, targets, self.regularizers[i])
 
   @staticmethod
   def _log_det(layer, part):
@@ -239,15 +276,37 @@ class _ConstantLayer:
     """`log|det(S)|`, a float."""
     return self._log_det
 
-  def residuals_and_change(self, phi, v, dual):
-    """As `gradients.residuals_and_change`, in either space."""
+  def outputs_and_change(self, phi, v, dual):
+    """`z = psi @ theta` `[..., n, w]`, and a list of the change of `gradients.map_and_change`."""
     e = tf.matmul(tf.constant(self._image, phi.dtype), phi) - dual
     constant = tf.reduce_sum(v * dual, axis=[-2, -1]) / math.sqrt(self._lam)
     change = 0.5 * (gradients.sum_squares(e) - constant)
-    return e, change + phi.shape[-1] * self._log_det
+    return v + math.sqrt(self._lam) * e, [change + phi.shape[-1] * self._log_det]
 
   def _transpose_matmul(self, values):
     return tf.matmul(tf.constant(self._a, values.dtype), values, transpose_a=True)
+
+
+def _num_directions(layer, lam, most):
+  """How many directions of the data a layer follows: those with eigenvalues above a part of lam."""
+  if most is None:
+    num_seen = int(np.sum(layer.eigenvalues > _LEAST_EIGENVALUE * lam))
+    most = _MULTIPLE * max(1, -(-num_seen // _MULTIPLE))
+  return min(most, len(layer.eigenvalues))
+
+
+def _leading_directions(psi, num_directions):
+  """Eigenvectors of `psi @ psi.T` with the largest eigenvalues, as rows: `[..., m, n]`."""
+  values = tf.cast(psi, tf.float64)
+  n, d = psi.shape[-2:]
+  gram = tf.matmul(values, values, transpose_a=n > d, transpose_b=n <= d)
+  squares, vectors = tf.linalg.eigh(gram)  # ascending
+  squares, vectors = squares[..., -num_directions:], vectors[..., -num_directions:]
+  if n > d:  # those of psi.T @ psi; where psi has no such direction, its row is zero
+    is_seen = squares > _NEGLIGIBLE * squares[..., -1:]
+    scales = tf.where(is_seen, tf.math.rsqrt(tf.maximum(squares, 0.0)), 0.0)
+    vectors = tf.matmul(values, vectors) * scales[..., tf.newaxis, :]
+  return tf.cast(tf.linalg.matrix_transpose(vectors), psi.dtype)
 
 
 def check_regularizers(name, values):
