@@ -51,10 +51,10 @@ def test_round_trips_and_chains_equal_a_loop(chains):
       np.testing.assert_allclose(part[index], expected, atol=1e-10)
 
 
-@pytest.mark.parametrize('num_directions', [None, 2])
-def test_layers_have_the_readout_map_for_targets_of_the_anchor(num_directions):
+@pytest.mark.parametrize('lam, num_directions', [(2.0, None), (2.0, 2), (0.01, None)])
+def test_layers_have_the_readout_map_for_targets_of_the_anchor(lam, num_directions):
   # The second layer alone, naively: psi of the first, which has no map, and v of the anchor.
-  posterior, reprior = _reprior(regularizer=[np.inf, 2.0, np.inf], num_directions=num_directions)
+  posterior, reprior = _reprior(regularizer=[np.inf, lam, np.inf], num_directions=num_directions)
   anchor, phi = posterior.sample_prior(seed=3), posterior.sample_prior(seed=1)
 
   def psi_of(kernel, bias):
@@ -63,11 +63,14 @@ def test_layers_have_the_readout_map_for_targets_of_the_anchor(num_directions):
     return np.concatenate([2**0.5 / 2 * h, np.full([5, 1], 0.1)], axis=1)
 
   v = psi_of(*anchor[:2]) @ np.concatenate([anchor[2], anchor[3][np.newaxis]])
-  omega = np.eye(5)
-  if num_directions is not None:  # the eigenvalues of psi @ psi.T ascend
-    omega = np.linalg.svd(psi_of(*anchor[:2]))[0].T[:num_directions][::-1]
+  u, roots, _ = np.linalg.svd(psi_of(*anchor[:2]))
+  shrinkage = 1 / np.sqrt(1 + roots**2 / lam)
+  assert (np.min(shrinkage) < 1 / 3) == (lam < 1)
+  # Noise that leaves a third of the prior standard deviation, in place of less.
+  variances = np.where(shrinkage < 1 / 3, roots**2 / 8, lam)
+  omega = (u * np.sqrt(lam / variances)).T[:num_directions][::-1]  # eigenvalues ascend
   layer = tfr.ReadoutReprior(
-    lambda *hidden: omega @ psi_of(*hidden), omega @ v, 2.0, event_ndims=[2, 1, 2, 1], space='data'
+    lambda *hidden: omega @ psi_of(*hidden), omega @ v, lam, event_ndims=[2, 1, 2, 1], space='data'
   )
   for part, expected in zip(reprior.forward(phi), layer.forward(phi[:4]), strict=False):
     np.testing.assert_allclose(part, expected, atol=1e-10)
