@@ -67,6 +67,11 @@ RUNS = {
     '--json={json}',
     ['lowest acceptance', '| wine-4 | auto | 0 |'],
   ),
+  'benchmark_anchor': (
+    '--widths=4 --nums_data=8 --angles=0,1 --num_chains=2 --num_warmup_steps=100 '
+    '--num_transitions=2 --json={json}',
+    ['acceptance at 0 | acceptance at 1 | readout map', '| 4 | 8 | 1 |'],
+  ),
   'benchmark_samplers': (
     '--widths=4 --nums_data=5 --num_test=3 --num_gradients=100 --num_warmup_steps=100 '
     '--samplers=elliptical_slice,nuts_repriorised --json={json}',
