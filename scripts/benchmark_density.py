@@ -2,7 +2,8 @@
 
 All contestants run in turn in one process on the same network (3072 inputs, as CIFAR-10, 10
 outputs, three hidden layers) and the same data, which are random: time does not depend on them, but
-for maps on every layer, which follow as many directions as the data have (--data_dir). Prints a table and, with --json, writes the figures to a file.
+for maps on every layer, which follow as many directions as the data have (--data_dir).
+Prints a table and, with --json, writes the figures to a file.
 """
 
 from unittest import mock
