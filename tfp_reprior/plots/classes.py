@@ -202,7 +202,8 @@ def true_classes(probabilities, labels):
   bins = np.linspace(0, 1, 21)
 
   def draw_fn(ax):
-    ax.hist([chosen[is_right], chosen[~is_right]], bins, stacked=True, color=[_BLUE, _ORANGE])
+    parts, colors = [chosen[is_right], chosen[~is_right]], [_BLUE, _ORANGE]
+    ax.hist(parts, bins, stacked=True, color=colors, alpha=0.5)
     ax.set(xlabel='probability of the true class', ylabel='number of test data', xlim=(0, 1))
 
   return pictures.Picture(
