@@ -295,7 +295,7 @@ def _leading_directions(psi, num_directions, lam):
   squares, vectors = tf.linalg.eigh(gram)  # ascending
   squares, vectors = squares[..., -num_directions:], vectors[..., -num_directions:]
   # S is 1 / sqrt(1 + scale**2 * square / lam).
-  scales = tf.minimum(1.0, tf.sqrt((_LEAST_ROOT**-2 - 1) * lam / tf.maximum(squares, 1e-300)))
+  scales = tf.minimum(tf.sqrt((_LEAST_ROOT**-2 - 1) * lam / tf.maximum(squares, 1e-300)), 1.0)
   if n > d:  # those of psi.T @ psi; where psi has no such direction, its row is zero
     is_seen = squares > _NEGLIGIBLE * squares[..., -1:]
     scales *= tf.where(is_seen, tf.math.rsqrt(tf.maximum(squares, 1e-300)), 0.0)
