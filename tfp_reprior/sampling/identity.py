@@ -19,6 +19,16 @@ from tfp_reprior.sampling import warmup
 from tfp_reprior.version import __version__
 
 _FILE = 'settings.json'
+# All that a run writes by way of temporary files, to a folder that may hold other things as well.
+_WRITTEN = (
+  _FILE,
+  'result.json',
+  'result.npz',
+  'model.keras',
+  'report.html',
+  'draws/draw-*.npz',
+  'checkpoints/checkpoint-*.npz',
+)
 # What a later call may change without changing the draws before.
 _FREE = ('num_results', 'num_replicas')
 # What the first call decides for all later ones.
@@ -152,8 +162,7 @@ def _digest(tensor):
 
 def claim(folder, described, resume):
   """Makes the folder that of this run, or refuses it. Returns whether the run is new."""
-  for path in folder.rglob(f'*{files.TEMPORARY}'):  # of a process that was killed
-    path.unlink(missing_ok=True)
+  files.remove_temporary(folder, _WRITTEN)
   if is_there(folder) and not resume:
     raise errors.InputError(
       '`run_dir` holds a run already: choose another folder, or `resume=True` to go on with it. '

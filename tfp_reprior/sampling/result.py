@@ -339,7 +339,7 @@ class Result(result_views.Views):
   def save(self, path: Path) -> None:
     """Writes everything to the folder `path`, for `tfp_reprior.load_result`."""
     folder = pathlib.Path(path)
-    folder.mkdir(parents=True, exist_ok=True)
+    files.make_folder(folder)
     run = self.draws.run
     saved_models.save(self.posterior.split.network.model, folder / 'model.keras')
     self.draws.copy_to(folder / 'draws')

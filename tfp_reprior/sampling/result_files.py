@@ -46,10 +46,21 @@ def load_result(
   ```
   """
   folder = pathlib.Path(path)
+  try:
+    return _load(folder, model, likelihood)
+  except (KeyError, TypeError, AttributeError) as e:  # of files that something else wrote
+    if isinstance(e, errors.InputError):
+      raise
+    raise errors.InputError(
+      f'{folder / "result.json"} is not a result of this package ({e})'
+    ) from e
+
+
+def _load(folder, model, likelihood):
   if not (folder / 'result.npz').exists():
     raise errors.InputError(
       '`path` must be a folder that holds a finished run (a file result.npz). Received: '
-      f'path={str(path)!r}'
+      f'path={str(folder)!r}'
     )
   description, run = _load_description(folder)
   arrays = files.load_arrays(folder / 'result.npz', run)
