@@ -79,8 +79,8 @@ class LayerMaps:
     self.regularizers = check_regularizers('regularizer', values)
     if len(self.regularizers) != len(self.names):
       raise errors.InputError(
-        f'`regularizer` must be a float, or one for each of the layers {self.names}. Received: '
-        f'regularizer={regularizer}'
+        '`regularizer` (`layer_regularizer` of runs) must be a float, or one for each of the '
+        f'layers {self.names}. Received: regularizer={regularizer}'
       )
     if num_directions is not None:
       checks.positive_integer('num_directions', num_directions)
@@ -307,8 +307,8 @@ def _leading_directions(psi, num_directions, lam):
 def check_regularizers(name, values):
   """A list of positive floats, or infinity."""
   try:
+    is_right = all(float(v) > 0 and not isinstance(v, (bool, str)) for v in values)
     values = [float(v) for v in values]
-    is_right = all(v > 0 for v in values)
   except (TypeError, ValueError):
     is_right = False
   if not is_right:

@@ -4,7 +4,6 @@ import contextlib
 import dataclasses
 import json
 import math
-import pathlib
 
 import numpy as np
 
@@ -36,6 +35,15 @@ _NUM_WARMUP_PROJECTIONS = 32
 _MOST_WARMUP_INPUTS = 100
 _NUM_ANCHORS = 3  # of a chain, in burn-in
 _SHORT_THINNING = 4  # of warm-up, where transitions are single steps
+
+
+@contextlib.contextmanager
+def _naming(name):
+  """A context for checks of test data by those of training data."""
+  try:
+    yield
+  except errors.InputError as e:
+    raise errors.InputError(f'`{name}` must be as the training data: {e}') from e
 
 
 class Driver:
@@ -73,19 +81,19 @@ class Driver:
       default = math.inf if is_standard else posterior.likelihood.default_regularizer
       settings = dataclasses.replace(settings, regularizer=default)
     self._settings = settings
-    self._x_test = None if x_test is None else posterior.check_inputs(x_test)
+    with _naming('x_test'):
+      self._x_test = None if x_test is None else posterior.check_inputs(x_test)
     self._y_test = None
     if y_test is not None:
       if x_test is None:
         raise errors.InputError('`y_test` needs `x_test` beside it. Received: x_test=None')
-      self._y_test = posterior.check_targets(y_test, self._x_test).numpy()
-    if run_dir is not None and not str(run_dir).strip():
-      raise errors.InputError(f'`run_dir` must name a folder. Received: run_dir={run_dir!r}')
-    self._folder = None if run_dir is None else pathlib.Path(run_dir)
+      with _naming('y_test'):
+        self._y_test = posterior.check_targets(y_test, self._x_test).numpy()
+    self._folder = None if run_dir is None else checks.path('run_dir', run_dir)
     self._checkpoint_seconds = checks.positive('checkpoint_seconds', checkpoint_seconds)
     self._strategy = strategy
     self._workers = workers_lib.Workers(strategy)
-    self._progress = progress
+    self._progress = checks.boolean('progress', progress)
     some = map_choices.candidates(settings)[0]  # of several, if `_choose_map` makes it again
     self._sampler = samplers.make_sampler(
       posterior,

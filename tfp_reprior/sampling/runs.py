@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from tfp_reprior import compilation, data, diagnostics, errors, likelihoods
 from tfp_reprior.densities import posterior as posterior_lib
-from tfp_reprior.internal import distribution, gradients
+from tfp_reprior.internal import checks, distribution, gradients
 from tfp_reprior.internal import workers as workers_lib
 from tfp_reprior.internal.types import NoiseScale, Path
 from tfp_reprior.models import readout_split
@@ -235,7 +235,7 @@ def _make_driver(
   standardize,
   **settings,
 ):
-  del resume  # for the run
+  checks.boolean('resume', resume)
   given = dict(x=x, y=y, noise_scale=noise_scale, likelihood=likelihood, chunk_size=chunk_size)
   given = {name: value for name, value in given.items() if value is not None}
   posterior, preparation = model, data.Preparation()
