@@ -3,9 +3,12 @@
 Every case has to be answered by a sentence that names what is wrong, or do no harm: results that
 are equal, bit for bit. Printed are the cases; the first silent one ends it, with exit code 1.
 
-  python scripts/faults.py                  # all but the kills; some minutes
-  python scripts/faults.py --kills=200      # and kills at random moments
+  python scripts/faults.py                  # all but the kills; a quarter of an hour on one core
+  python scripts/faults.py --kills=200      # and kills at random moments; as long again
   python scripts/faults.py --groups=damage  # one group
+
+Groups are flags, arguments, files, inputs (what users have in hand), runs (what is done with finished
+ones), damage (of every file of a run), signals, disks (that are full), starts (two at once) and kills.
 """
 
 import contextlib
@@ -31,7 +34,7 @@ import fault_inputs  # noqa: E402
 import fault_processes  # noqa: E402
 import fault_runs  # noqa: E402
 
-_GROUPS = flags.DEFINE_list('groups', ['all'], 'Which; see all_cases.')
+_GROUPS = flags.DEFINE_list('groups', ['all'], 'Which; see above.')
 _EVERY = flags.DEFINE_integer('every', 1, 'One case in how many.', 1)
 _KILLS = flags.DEFINE_integer('kills', 0, 'Kills at random moments.', 0)
 _GO_ON = flags.DEFINE_bool('go_on', False, 'Whether to go on after a silent one.')
