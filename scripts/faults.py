@@ -7,8 +7,9 @@ are equal, bit for bit. Printed are the cases; the first silent one ends it, wit
   python scripts/faults.py --kills=200      # and kills at random moments; as long again
   python scripts/faults.py --groups=damage  # one group
 
-Groups are flags, arguments, files, inputs (what users have in hand), runs (what is done with finished
-ones), damage (of every file of a run), signals, disks (that are full), starts (two at once) and kills.
+Groups are flags, arguments, files, inputs (what users have in hand), runs (what is done with
+finished ones), damage (of every file of a run), signals, disks (that are full), starts (two at
+once) and kills.
 """
 
 import contextlib
