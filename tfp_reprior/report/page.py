@@ -4,7 +4,7 @@ import base64
 import hashlib
 import math
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -55,10 +55,10 @@ def write_report(
     tfr.report.write_report([result], f'{folder}/report.html')
   ```
   """
-  is_list = isinstance(results, Sequence)
-  if not is_list or not results or not all(isinstance(r, result_lib.Result) for r in results):
+  results = list(results) if isinstance(results, Iterable) else [None]
+  if not results or not all(isinstance(r, result_lib.Result) for r in results):
     raise errors.InputError(
-      f'`results` must be a list of one result or more. Received: results={results!r}'
+      f'`results` must hold one result or more, in a list. Received: results={results}'
     )
   target = checks.path('path', path)
   if not target.parent.is_dir() or (target.exists() and not target.is_file()):
