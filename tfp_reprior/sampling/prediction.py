@@ -220,10 +220,10 @@ def check_observations(y, shape, is_many=False):
 
 def check_levels(q):
   """Levels of quantiles, as an array."""
-  q = checks.reals('q', np.atleast_1d(q)).reshape(np.shape(q))
-  if not np.all((q > 0) & (q < 1)):
+  levels = checks.array('q', np.atleast_1d(q))
+  if levels.dtype.kind != 'f' or not np.all((levels > 0) & (levels < 1)):
     raise errors.InputError(f'`q` must lie in (0, 1). Received: q={q}')
-  return q
+  return levels.astype(np.float64).reshape(np.shape(q))
 
 
 def _standard_cdf(z):
