@@ -124,8 +124,8 @@ class Preparation:
       x = tables.as_numbers(x) if isinstance(x, tables.Table) else x
     if isinstance(self.x_mean, list) and np.shape(x)[1:] != (len(self.x_mean),):
       raise errors.InputError(
-        f'`{name}` must have the {len(self.x_mean)} columns of the training inputs. Received: '
-        f'{name} of shape {np.shape(x)}'
+        f'`{name}` must have shape [n, {len(self.x_mean)}], the columns of the training inputs. '
+        f'Received: {name} of shape {np.shape(x)}'
       )
     return _scale(x, self.x_mean, self.x_std, dtype)
 
@@ -133,8 +133,8 @@ class Preparation:
     """A table of an array `[m, d]` whose columns come in the order of those of training."""
     if x.ndim != 2 or x.shape[1] != len(self.columns):
       raise errors.InputError(
-        f'`{name}` must have the {len(self.columns)} columns of the training inputs. Received: '
-        f'{name} of shape {x.shape}'
+        f'`{name}` must have shape [n, {len(self.columns)}], the columns of the training inputs. '
+        f'Received: {name} of shape {x.shape}'
       )
     return tables.as_table({spec['name']: x[:, i] for i, spec in enumerate(self.columns)})
 
