@@ -1,5 +1,6 @@
 """Checks of arguments, with errors that name the argument and the value received."""
 
+import contextlib
 import numbers
 import os
 import pathlib
@@ -143,6 +144,15 @@ def path(name, value):
   if not is_path:
     raise errors.InputError(f'`{name}` must be a path. Received: {name}={value!r}')
   return pathlib.Path(value)
+
+
+@contextlib.contextmanager
+def like_training(name):
+  """A context for checks of test data by those of training data: errors name the former."""
+  try:
+    yield
+  except errors.InputError as e:
+    raise errors.InputError(f'`{name}` must be as the training data: {e}') from e
 
 
 def array(name, value):

@@ -37,15 +37,6 @@ _NUM_ANCHORS = 3  # of a chain, in burn-in
 _SHORT_THINNING = 4  # of warm-up, where transitions are single steps
 
 
-@contextlib.contextmanager
-def _naming(name):
-  """A context for checks of test data by those of training data."""
-  try:
-    yield
-  except errors.InputError as e:
-    raise errors.InputError(f'`{name}` must be as the training data: {e}') from e
-
-
 class Driver:
   """One run.
 
@@ -81,13 +72,13 @@ class Driver:
       default = math.inf if is_standard else posterior.likelihood.default_regularizer
       settings = dataclasses.replace(settings, regularizer=default)
     self._settings = settings
-    with _naming('x_test'):
+    with checks.like_training('x_test'):
       self._x_test = None if x_test is None else posterior.check_inputs(x_test)
     self._y_test = None
     if y_test is not None:
       if x_test is None:
         raise errors.InputError('`y_test` needs `x_test` beside it. Received: x_test=None')
-      with _naming('y_test'):
+      with checks.like_training('y_test'):
         self._y_test = posterior.check_targets(y_test, self._x_test).numpy()
     self._folder = None if run_dir is None else checks.path('run_dir', run_dir)
     self._checkpoint_seconds = checks.positive('checkpoint_seconds', checkpoint_seconds)
