@@ -69,6 +69,7 @@ _TEST = [
   'ipykernel',
   'nbclient',
   'nbformat',
+  'pandas',
   'pytest>=8',
   'pytest-xdist>=3.6',
   # Pinned, because another version may format the same code in another way.

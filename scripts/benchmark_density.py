@@ -1,7 +1,8 @@
 """Times value and gradient of the density: standard, composed, collapsed, and others.
 
 All contestants run in turn in one process on the same network (3072 inputs, as CIFAR-10, 10
-outputs, three hidden layers) and the same data, which are random: time does not depend on them.
+outputs, three hidden layers) and the same data, which are random: time does not depend on them, but
+for maps on every layer, which follow as many directions as the data have (--data_dir).
 Prints a table and, with --json, writes the figures to a file.
 """
 
@@ -27,6 +28,7 @@ _CONTESTANTS = flags.DEFINE_list(
   'plain gradient the same with the gradient of its factors by TensorFlow, every layer the same '
   'with a map on each.',
 )
+_DATA_DIR = flags.DEFINE_string('data_dir', None, 'Of TFDS, for cifar10 in place of random data.')
 _JSON = flags.DEFINE_string('json', None, 'File to write the figures to.')
 
 
@@ -87,14 +89,21 @@ def gflop(posterior, num_chains):
   return 1e-9 * total * num_chains
 
 
+def load(num_data):
+  """Inputs and targets."""
+  if _DATA_DIR.value is not None:
+    data = tfr.data.load('cifar10', num_data, 1, 1, _DATA_DIR.value)
+    return data.x_train, data.y_train
+  rng = np.random.default_rng(0)
+  return [rng.normal(size=(num_data, size)).astype(np.float32) for size in (3072, 10)]
+
+
 def rows():
   """Yields the figures, row by row."""
   for width in map(int, _WIDTHS.value):
     for num_data in map(int, _NUMS_DATA.value):
-      rng = np.random.default_rng(0)
-      x = rng.normal(size=(num_data, 3072)).astype(np.float32)
-      y = rng.normal(size=(num_data, 10)).astype(np.float32)
-      posterior = tfr.Posterior(tfr.models.fcn((3072,), 10, width), x, y, noise_scale=0.1)
+      x, y = load(num_data)
+      posterior = tfr.Posterior(tfr.models.fcn(x.shape[1:], 10, width), x, y, noise_scale=0.1)
       for num_chains in map(int, _NUMS_CHAINS.value):
         seconds = timing.alternate(contestants(posterior, num_chains), _NUM_ROUNDS.value)
         work = gflop(posterior, num_chains)

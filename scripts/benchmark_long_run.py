@@ -15,11 +15,12 @@ import numpy as np
 from absl import app, flags
 
 import tfp_reprior as tfr
-from tfp_reprior.benchmarks import timing
+from tfp_reprior.benchmarks import results, timing
 
 _NUMS_DRAWS = flags.DEFINE_list('nums_draws', ['2000', '20000', '200000'], 'When to look.')
 _NUM_RUNS = flags.DEFINE_integer('num_runs', 0, 'Runs in one process, instead of a long one.', 0)
 _CHECKPOINT_SECONDS = flags.DEFINE_float('checkpoint_seconds', 5.0, 'Time between checkpoints.')
+_JSON = flags.DEFINE_string('json', None, 'File to write the figures to.')
 
 
 def rss_mib():
@@ -75,7 +76,7 @@ def long_run(nums_draws):
       'RSS MiB': reached[2],
       'ms a draw': 1000 * (reached[0] - begin[0]) / made,
     }
-  yield {'draws': 'with verdict', 'RSS MiB': seen[-1][2], 'ms a draw': float('nan')}
+  yield {'draws': 'with verdict', 'RSS MiB': seen[-1][2], 'ms a draw': ''}
 
 
 def many_runs(num_runs):
@@ -92,7 +93,8 @@ def main(argv):
     raise app.UsageError(f'Unknown arguments: {argv[1:]}')
   warnings.simplefilter('ignore')
   nums_draws = sorted(map(int, _NUMS_DRAWS.value))
-  timing.report(many_runs(_NUM_RUNS.value) if _NUM_RUNS.value else long_run(nums_draws))
+  rows = many_runs(_NUM_RUNS.value) if _NUM_RUNS.value else long_run(nums_draws)
+  timing.report(({**row, 'made': results.provenance()} for row in rows), _JSON.value)
 
 
 if __name__ == '__main__':

@@ -65,7 +65,7 @@ _SAMPLERS = flags.DEFINE_list(
   'noise goes after a colon: rotation:n*noise, rotation:inf, rotation:tuned. auto is rotation with '
   'hidden layers in data space, where they qualify. A number of steps of a transition, in place of '
   'what warm-up finds, goes after an @: auto@1. The regularizer of hidden layers, for a map on '
-  'every layer, goes after a +: auto+3.',
+  'every layer, goes after a +: auto+3, auto+tuned.',
 )
 _NUM_GRADIENTS = flags.DEFINE_integer('num_gradients', 4000, 'Gradients of each chain.', 100)
 _NUM_WARMUP_STEPS = flags.DEFINE_integer('num_warmup_steps', 1500, 'Gradients of warm-up.', 100)
@@ -118,7 +118,8 @@ def make(posterior, name, seed):
   name, _, layer_regularizer = name.partition('+')
   name, _, regularizer = name.partition(':')
   default = None if name.endswith('standard') else 'noise'
-  layer_regularizer = float(layer_regularizer) if layer_regularizer else None
+  if layer_regularizer != 'tuned':
+    layer_regularizer = float(layer_regularizer) if layer_regularizer else None
   found = tfr.warm_up(
     posterior,
     sampler=name,
@@ -131,7 +132,7 @@ def make(posterior, name, seed):
     progress=False,
   )
   sampler = tfr.make_sampler(
-    posterior, name, regularizer=found.regularizer, layer_regularizer=layer_regularizer
+    posterior, name, regularizer=found.regularizer, layer_regularizer=found.layer_regularizer
   )
   if sampler.anchor is not None:
     sampler.anchor.place(found.anchor)

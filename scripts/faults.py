@@ -3,9 +3,13 @@
 Every case has to be answered by a sentence that names what is wrong, or do no harm: results that
 are equal, bit for bit. Printed are the cases; the first silent one ends it, with exit code 1.
 
-  python scripts/faults.py                  # all but the kills; some minutes
-  python scripts/faults.py --kills=200      # and kills at random moments
+  python scripts/faults.py                  # all but the kills; a quarter of an hour on one core
+  python scripts/faults.py --kills=200      # and kills at random moments; as long again
   python scripts/faults.py --groups=damage  # one group
+
+Groups are flags, arguments, files, inputs (what users have in hand), runs (what is done with
+finished ones), damage (of every file of a run), signals, disks (that are full), starts (two at
+once) and kills.
 """
 
 import contextlib
@@ -14,11 +18,8 @@ import os
 import pathlib
 import random
 import shutil
-import signal
-import subprocess
 import sys
 import tempfile
-import time
 import warnings
 
 import numpy as np
@@ -30,19 +31,15 @@ from tfp_reprior.cli import main as cli
 _CASES = str(pathlib.Path(__file__).resolve().parents[1] / 'tests')
 sys.path.append(_CASES)
 import fault_cases  # noqa: E402
+import fault_inputs  # noqa: E402
+import fault_processes  # noqa: E402
+import fault_runs  # noqa: E402
 
-_GROUPS = flags.DEFINE_list('groups', ['all'], 'Which: flags, arguments, files, damage, signals.')
+_GROUPS = flags.DEFINE_list('groups', ['all'], 'Which; see above.')
 _EVERY = flags.DEFINE_integer('every', 1, 'One case in how many.', 1)
 _KILLS = flags.DEFINE_integer('kills', 0, 'Kills at random moments.', 0)
 _GO_ON = flags.DEFINE_bool('go_on', False, 'Whether to go on after a silent one.')
 _SEED = flags.DEFINE_integer('seed', 0, 'Of damage and kills.')
-
-_RUN = """
-import sys, warnings
-warnings.simplefilter('ignore')
-import fault_cases
-fault_cases.sample(sys.argv[1])
-"""
 
 
 class Silent(Exception):
@@ -60,6 +57,29 @@ def check_refused(act, named):
   except Exception as e:
     raise Silent(f'traceback: {type(e).__name__}: {e}') from e
   raise Silent('accepted')
+
+
+def check_right(act):
+  """Runs what must be refused, or give what is expected."""
+  try:
+    given, expected = act()
+  except tfr.errors.InputError as e:
+    return f'refused: {e}'
+  except Exception as e:
+    raise Silent(f'traceback: {type(e).__name__}: {e}') from e
+  if not np.array_equal(given, expected):
+    raise Silent('other numbers')
+  return 'right'
+
+
+def check_survived(act):
+  """Runs what a run must survive."""
+  try:
+    return act()
+  except fault_processes.Lost as e:
+    raise Silent(f'lost: {e}') from e
+  except tfr.errors.InputError as e:
+    raise Silent(f'lost: {e}') from e
 
 
 def check_command(arguments, named):
@@ -129,70 +149,58 @@ def damage_cases(folder):
         )
 
 
-def _start(folder):
-  environment = {**os.environ, 'PYTHONPATH': os.pathsep.join([_CASES, *sys.path])}
-  command = [sys.executable, '-c', _RUN, str(folder)]
-  return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, start_new_session=True)
-
-
-def check_kill(number, moment, expected, folder):
-  """Sends a signal to a run that has begun; the run that goes on must come to the same numbers."""
-  process = _start(folder)
-  end = time.monotonic() + 300
-  while process.poll() is None and not list(folder.rglob('*.npz')) and time.monotonic() < end:
-    time.sleep(0.02)
-  time.sleep(moment)
-  process.send_signal(number)
-  sent = time.monotonic()
-  _, error = process.communicate(timeout=300)
-  seconds = time.monotonic() - sent
-  if number != signal.SIGKILL and b'Traceback' in error and b'KeyboardInterrupt' not in error:
-    raise Silent(error.decode())
-  with warnings.catch_warnings():
-    warnings.simplefilter('ignore')
-    given = fault_cases.outcome(fault_cases.sample(folder))
-  if not all(np.array_equal(a, b) for a, b in zip(given, expected, strict=True)):
-    raise Silent('other numbers')
-  return f'exit code {process.returncode} after {seconds:.1f} s; equal, bit for bit'
-
-
-def signal_cases(folder):
-  """Yields cases of signals and kills."""
-  rng = random.Random(_SEED.value)
-  expected = fault_cases.outcome(tfr.load_result(folder))
-  for name in ('SIGINT', 'SIGTERM', 'SIGHUP', *['SIGKILL'] * _KILLS.value):
-    moment, number = rng.uniform(0, 1.5), getattr(signal, name)
-
-    def act(number=number, moment=moment):
-      with tempfile.TemporaryDirectory() as other:
-        return check_kill(number, moment, expected, pathlib.Path(other))
-
-    yield f'{name} after {moment:.2f} s', act
-
-
 def all_cases(groups, folder):
   """Yields pairs of a name and a function that returns the answer, or raises `Silent`."""
   if groups & {'all', 'flags'}:
     for arguments, named in fault_cases.commands():
       yield ' '.join(arguments), lambda a=arguments, n=named: check_command(a, n)
-  for group, table in (('arguments', fault_cases.calls), ('files', fault_cases.files)):
+  tables = (
+    ('arguments', fault_cases.calls),
+    ('files', fault_cases.files),
+    ('inputs', fault_inputs.refused),
+    ('runs', lambda: fault_runs.refused(folder)),
+  )
+  if groups & {'all', 'runs', 'damage'}:
+    fault_cases.sample(folder)
+  for group, table in tables:
     if groups & {'all', group}:
       for name, act, named in table():
         yield name, lambda a=act, n=named: check_refused(a, n)
-  if groups & {'all', 'damage', 'signals'}:
-    with warnings.catch_warnings():
-      warnings.simplefilter('ignore')
-      fault_cases.sample(folder)
+  for group, table in (
+    ('inputs', fault_inputs.right),
+    ('runs', lambda: fault_runs.right(folder)),
+  ):
+    if groups & {'all', group}:
+      for name, act in table():
+        yield name, lambda a=act: check_right(a)
+  if groups & {'all', 'runs'}:
+    fault_runs.prepare_commands(cli.main)
+    for arguments, named in fault_runs.commands():
+      yield ' '.join(arguments), lambda a=arguments, n=named: check_command(a, n)
   if groups & {'all', 'damage'}:
     yield from damage_cases(folder)
-  if groups & {'all', 'signals'}:
-    yield from signal_cases(folder)
+  processes = {
+    'signals': fault_processes.signals,
+    'disks': fault_processes.disks,
+    'starts': fault_processes.two_starts,
+    'kills': lambda server: fault_processes.kills(server, _KILLS.value, _SEED.value),
+  }
+  if groups & {'all', *processes}:
+    server = fault_processes.Server()
+    try:
+      for group, table in processes.items():
+        if groups & {'all', group}:
+          for name, act in table(server):
+            yield name, lambda a=act: check_survived(a)
+    finally:
+      server.close()
 
 
 def main(argv):
   if len(argv) > 1:
     raise app.UsageError(f'Unknown arguments: {argv[1:]}')
   before, count, num_silent = os.getcwd(), 0, 0
+  warnings.simplefilter('ignore')
   with tempfile.TemporaryDirectory() as folder:
     work = pathlib.Path(folder) / 'work'
     work.mkdir()

@@ -101,7 +101,7 @@ def _get(row, key):
 
 def _cell(values):
   """What a column shows of the rows of a group."""
-  values = [value for value in values if value != '']
+  values = [value for value in values if value not in ('', None) and value == value]  # nor NaN
   if not values or not all(isinstance(value, float) for value in values):
     return ', '.join(dict.fromkeys(map(_number, values)))
   mean = _number(float(np.mean(values)))

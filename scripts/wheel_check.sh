@@ -6,6 +6,7 @@
 #   bash scripts/wheel_check.sh scripts/lowest_versions.txt  # a file of constraints for pip
 #   BLOCKS=python bash scripts/wheel_check.sh                # without the command line, which takes longer
 #   ENVIRONMENT=venv312 bash scripts/wheel_check.sh          # in an environment that is there already
+#   DIST=dist bash scripts/wheel_check.sh                    # with an sdist and a wheel that were built before
 #
 # Nothing of the checkout is on the path: what the wheel lacks is missed. Everything is made in a
 # temporary folder, which is removed at the end.
@@ -23,16 +24,19 @@ unset PYTHONPATH
 folder="$(mktemp -d)"
 trap 'rm -rf "${folder}"' EXIT
 
-echo '== Build (python -m build, twine check)'
-"${python}" -m venv "${folder}/build"
-"${folder}/build/bin/python" -m pip install --quiet --quiet build twine
-# From a copy, so that nothing is written to the checkout and no old build/ gets into the wheel.
-mkdir "${folder}/source"
-(cd "${root}" && git ls-files -z | xargs -0 cp --parents --target-directory="${folder}/source")
-"${folder}/build/bin/python" -m build --outdir "${folder}/dist" "${folder}/source" >"${folder}/build.log" 2>&1 ||
-  { cat "${folder}/build.log" >&2; exit 1; }
-"${folder}/build/bin/python" -m twine check --strict "${folder}"/dist/*
-tar -tzf "${folder}"/dist/*.tar.gz >"${folder}/sdist.txt"
+dist="$(realpath "${DIST:-${folder}/dist}")"
+if [[ -z "${DIST:-}" ]]; then
+  echo '== Build (python -m build, twine check)'
+  "${python}" -m venv "${folder}/build"
+  "${folder}/build/bin/python" -m pip install --quiet --quiet build twine
+  # From a copy, so that nothing is written to the checkout and no old build/ gets into the wheel.
+  mkdir "${folder}/source"
+  (cd "${root}" && git ls-files -z | xargs -0 cp --parents --target-directory="${folder}/source")
+  "${folder}/build/bin/python" -m build --outdir "${dist}" "${folder}/source" >"${folder}/build.log" 2>&1 ||
+    { cat "${folder}/build.log" >&2; exit 1; }
+  "${folder}/build/bin/python" -m twine check --strict "${dist}"/*
+fi
+tar -tzf "${dist}"/*.tar.gz >"${folder}/sdist.txt"
 for path in CHANGELOG.md CITATION.cff docs/index.md docs/images/toy.png tests/pages_test.py \
   testdata/tiny_images/1.0.0/features.json scripts/demo.py mkdocs.yml; do
   grep -q "/${path}$" "${folder}/sdist.txt" ||
@@ -48,8 +52,8 @@ fi
 environment="$(realpath "${environment}")"
 start="$(date +%s)"
 "${environment}/bin/python" -m pip install --quiet --quiet --force-reinstall --no-deps \
-  "$(echo "${folder}"/dist/*.whl)"
-"${environment}/bin/python" -m pip install --quiet --quiet ${constraints[@]+"${constraints[@]}"} "$(echo "${folder}"/dist/*.whl)[data,plot]"
+  "$(echo "${dist}"/*.whl)"
+"${environment}/bin/python" -m pip install --quiet --quiet ${constraints[@]+"${constraints[@]}"} "$(echo "${dist}"/*.whl)[data,plot]"
 installed="$(date +%s)"
 "${environment}/bin/python" -m pip list --format=freeze |
   grep -iE '^(arviz|jinja2|keras|matplotlib|numpy|scikit.learn|tensorflow|tensorflow.probability|tf.keras|tfp.reprior)='

@@ -31,12 +31,44 @@ def pytest_collection_modifyitems(items):
     item.add_marker(pytest.mark.filterwarnings('ignore::tfp_reprior.diagnostics.SamplingWarning'))
 
 
+def pytest_runtest_setup(item):
+  import tensorflow as tf  # not in the process that only hands out the tests
+
+  # TensorFlow rewrites a graph before its first run. That takes a third of the time of most tests,
+  # whose graphs run once. `graph_optimizer_test.py` shows that it changes nothing but rounding, and
+  # what is marked runs as users run it.
+  is_plain = not any(item.iter_markers('optimized')) and not any(item.iter_markers('slow'))
+  if tf.config.optimizer.get_experimental_options().get('disable_meta_optimizer') != is_plain:
+    tf.config.optimizer.set_experimental_options({'disable_meta_optimizer': is_plain})
+
+
 def pytest_sessionfinish(session, exitstatus):
   # Bazel runs pytest once for each file. A file of slow tests only has not failed if none ran.
   reporter = session.config.pluginmanager.get_plugin('terminalreporter')
   is_empty = exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED
   if 'TEST_TARGET' in os.environ and is_empty and reporter.stats.get('deselected'):
     session.exitstatus = pytest.ExitCode.OK
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item, nextitem):
+  result = yield
+  if nextitem is None or nextitem.path != item.path:
+    gc.collect()  # graphs, of which the collector does not know how large they are
+    gc.freeze()  # what other files share
+  return result
+
+
+@pytest.fixture
+def no_drawings(monkeypatch):
+  """Pages without drawings, which take most of their time."""
+  from tfp_reprior.plots import svg
+
+  def plot(picture):
+    label = f'{picture.title}: {picture.legend}'
+    return svg.Plot(picture.title, [], label, '0 0 1 1', '', picture.caption)
+
+  monkeypatch.setattr(svg, 'plot', plot)
 
 
 @pytest.fixture

@@ -37,13 +37,10 @@ _COUNTS = (
 )
 
 
-def sample(folder):
-  """The small run."""
+def sample(folder, **arguments):
+  """The small run, or one of other arguments."""
   x = np.linspace(-1, 1, 10, dtype=np.float32)[:, np.newaxis]
-  return tfr.sample_posterior(
-    tfr.models.fcn((1,), 1, width=8, depth=1),
-    x,
-    np.sin(3 * x),
+  given = dict(
     noise_scale=0.2,
     x_test=x[::3],
     num_chains=2,
@@ -58,6 +55,8 @@ def sample(folder):
     checkpoint_seconds=1e-9,
     progress=False,
   )
+  model = tfr.models.fcn((1,), 1, width=8, depth=1)
+  return tfr.sample_posterior(model, x, np.sin(3 * x), **{**given, **arguments})
 
 
 def outcome(result):

@@ -30,7 +30,7 @@ SHORT = hypothesis.settings(
 
 
 def test_a_part_of_the_campaign_has_no_silent_case(capsys):
-  script_modules.run('faults', ['--groups=flags,arguments,files', '--every=9'])
+  script_modules.run('faults', ['--groups=flags,arguments,files,inputs', '--every=11'])
   assert re.search(r'^\d\d cases, 0 silent', capsys.readouterr().out, re.MULTILINE)
 
 

@@ -42,6 +42,11 @@ def test_all_name_one_repository(setup):
       assert other == setup['url'], path
 
 
+def test_all_name_one_version(setup):
+  assert f'version: {setup["version"]}\n' in (ROOT / 'CITATION.cff').read_text()
+  assert f'## {setup["version"]} - ' in (ROOT / 'CHANGELOG.md').read_text()
+
+
 def test_the_sdist_takes_files_that_exist():
   names = []
   for line in (ROOT / 'MANIFEST.in').read_text().splitlines():

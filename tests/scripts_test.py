@@ -7,6 +7,7 @@ import types
 
 import pytest
 import script_modules
+import tensorflow as tf
 
 import tfp_reprior as tfr
 
@@ -48,10 +49,6 @@ RUNS = {
     '--widths=4 --num_data=8 --num_draws=1 --num_momenta=2 --json={json}',
     ['rotation, acceptance', '| 5 | data | float64 |'],
   ),
-  'benchmark_memory': (
-    '--width=4 --nums_data=8 --chunk_sizes=3',
-    ['peak less data MiB', '| 3 | 8 |'],
-  ),
   'render_docs': ('--check', ['Pages that differ: none']),
   'benchmark_linearised': (
     '--widths=3 --regularizers=1 --num_data=2 --num_draws=3 --num_probes=1 --json={json}',
@@ -61,10 +58,6 @@ RUNS = {
     '--widths=4 --nums_data=3 --num_outputs=2 --num_rounds=1 --json={json}',
     ['structured ms', '| fcn | 4 | 3 | 2 |', '| cnn | 4 | 3 | 2 | - |'],
   ),
-  'benchmark_distributed': (
-    '--widths=4 --nums_data=7 --num_rounds=1 --json={json}',
-    ['two / one', '| 4 | 7 | 2 |'],
-  ),
   'benchmark_run': (
     '--width=4 --num_train=5 --num_steps=100 --thinning=10',
     ['acceptance by chain', 'share of the run', '| 100% |'],
@@ -73,6 +66,11 @@ RUNS = {
     '--problems=wine-4 --samplers=auto --num_seeds=1 --num_results=8 --num_warmup_steps=100 '
     '--json={json}',
     ['lowest acceptance', '| wine-4 | auto | 0 |'],
+  ),
+  'benchmark_anchor': (
+    '--widths=4 --nums_data=8 --angles=0,1 --num_chains=2 --num_warmup_steps=100 '
+    '--num_transitions=2 --json={json}',
+    ['acceptance at 0 | acceptance at 1 | readout map', '| 4 | 8 | 1 |'],
   ),
   'benchmark_samplers': (
     '--widths=4 --nums_data=5 --num_test=3 --num_gradients=100 --num_warmup_steps=100 '
@@ -86,8 +84,8 @@ RUNS = {
 }
 
 
-# They have to choose devices or threads before TensorFlow is used.
-ALONE = ('benchmark_distributed', 'calibration')
+# Run below, with two devices in `internal/two_devices.py`, and in `reproduce_test.py`.
+ELSEWHERE = {'benchmark_memory', 'benchmark_distributed', 'reproduce'}
 
 
 def _arguments(arguments, tmp_path):
@@ -102,8 +100,10 @@ def _start(name, arguments, tmp_path):
 
 
 @pytest.fixture
-def run(capsys, tmp_path):
+def run(capsys, tmp_path, monkeypatch, no_drawings):
   """Runs a script in this process, for TensorFlow takes seconds to start; returns its output."""
+  for kind in ('inter', 'intra'):  # it has started, with one thread
+    monkeypatch.setattr(tf.config.threading, f'set_{kind}_op_parallelism_threads', lambda _: None)
 
   def run(name, arguments):
     script_modules.run(name, _arguments(arguments, tmp_path))
@@ -113,10 +113,10 @@ def run(capsys, tmp_path):
 
 
 def test_every_script_is_run():
-  assert set(RUNS) == {path.stem for path in SCRIPTS.glob('*.py')}
+  assert {*RUNS, *ELSEWHERE} == {path.stem for path in SCRIPTS.glob('*.py')}
 
 
-@pytest.mark.parametrize('name', RUNS)
+@pytest.mark.parametrize('name', sorted({*RUNS, *ELSEWHERE}))
 def test_every_script_is_a_program(name):
   source = (SCRIPTS / f'{name}.py').read_text()
   assert source.endswith("\n\nif __name__ == '__main__':\n  app.run(main)\n")
@@ -125,16 +125,17 @@ def test_every_script_is_a_program(name):
 @pytest.mark.parametrize('name', RUNS)
 def test_script_runs_at_toy_size(name, run, tmp_path):
   arguments, expected = RUNS[name]
-  if name in ALONE:
-    result = _start(name, arguments, tmp_path)
-    assert result.returncode == 0, result.stderr
-    output = result.stdout
-  else:
-    output = run(name, arguments)
+  output = run(name, arguments)
   for text in expected:
     assert text in output
   if '--json=' in arguments:
     assert json.loads((tmp_path / 'figures.json').read_text())
+
+
+@pytest.mark.slow  # to trace the gradients of Jacobians takes three times as long
+def test_gradients_of_tangent_kernels_are_timed_too(run):
+  arguments = '--widths=4 --nums_data=3 --num_outputs=2 --num_rounds=1 --gradient'
+  assert '| cnn | 4 | 3 | 2 | - |' in run('benchmark_ntk', arguments)
 
 
 def test_samplers_of_several_runs_are_drawn(run, tmp_path):
@@ -154,6 +155,22 @@ def test_samplers_are_compared_with_labels_too(run):
     '--num_warmup_steps=100 --samplers=rotation:inf'
   )
   assert '| 4 | 5 | 1 | rotation:inf |' in run('benchmark_samplers', arguments)
+
+
+def test_the_peak_memory_of_a_gradient_is_measured_in_a_process_of_its_own(run, monkeypatch):
+  arguments = '--width=4 --nums_data=8 --chunk_sizes=3'
+  printed = run('benchmark_memory', f'{arguments} --measure=8,3')
+  commands = []
+
+  def start(command, **_):
+    commands.append(command)
+    return types.SimpleNamespace(stdout=printed)
+
+  monkeypatch.setattr(subprocess, 'run', start)
+  output = run('benchmark_memory', arguments)
+  assert 'peak less data MiB' in output and '| 3 | 8 |' in output
+  script = str(SCRIPTS / 'benchmark_memory.py')
+  assert commands == [[sys.executable, script, *arguments.split(), '--measure=8,3']]
 
 
 def test_the_peak_memory_of_a_run_is_measured_stage_by_stage(run):

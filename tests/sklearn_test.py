@@ -35,7 +35,7 @@ def _short(monkeypatch, request):
 
   def sample(*args, num_warmup_steps, **kwargs):
     del num_warmup_steps
-    return runs_sample(*args, **kwargs, step_size=0.3, num_burnin_steps=20)
+    return runs_sample(*args, **kwargs, step_size=0.3, num_burnin_steps=0)
 
   runs_sample = runs.sample_posterior
   monkeypatch.setattr(runs, 'sample_posterior', sample)
@@ -71,11 +71,6 @@ def test_predictions_are_in_the_units_of_the_targets():
   assert np.isfinite(regressor.score(X, Y))
 
 
-def test_fit_warns_with_the_verdict():
-  with pytest.warns(tfr.diagnostics.SamplingWarning):
-    estimators.BNNRegressor(**{**SMALL, 'num_results': 4}).fit(X, np.stack([Y, -Y], axis=1))
-
-
 @pytest.mark.parametrize('make', [_regressor, lambda: _classifier()[0]])
 def test_pickles_hold_the_files_of_a_result(make):
   estimator = make()
@@ -107,11 +102,13 @@ def _build(input_shape, num_outputs):
   )
 
 
-def test_functions_build_models_in_a_pipeline():
+def test_functions_build_models_in_a_pipeline_and_fit_warns_with_the_verdict():
   estimator = estimators.BNNRegressor(model=_build, **SMALL)
   assert sklearn.base.clone(estimator).get_params() == estimator.get_params()
   pipeline = sklearn.pipeline.make_pipeline(sklearn.preprocessing.PolynomialFeatures(2), estimator)
-  fitted = pipeline.fit(X, Y)[-1]
+  with pytest.warns(tfr.diagnostics.SamplingWarning):
+    fitted = pipeline.fit(X, np.stack([Y, -Y], axis=1))[-1]
+  assert fitted.predict(np.ones([3, 6])).shape == (3, 2)
   assert fitted.n_features_in_ == 6
   assert fitted.result_.posterior.split.model.layers[0].units == 5
 

@@ -1,7 +1,9 @@
 """Samples from the exact posterior of wide Bayesian neural networks, fast."""
 
 import importlib
+import os
 import sys
+import warnings
 
 from tfp_reprior.version import __version__
 
@@ -55,6 +57,13 @@ def __dir__():
   return sorted(__all__)
 
 
+if os.environ.get('KERAS_BACKEND', 'tensorflow') != 'tensorflow':
+  # No error: the command line would show its traceback. What is used next raises one.
+  warnings.warn(
+    'tfp_reprior needs Keras with the backend tensorflow: set KERAS_BACKEND=tensorflow in the '
+    f'environment. Received: KERAS_BACKEND={os.environ["KERAS_BACKEND"]}',
+    stacklevel=2,
+  )
 if 'keras' in sys.modules:
   # Keras loads a saved model only if the layers in it were imported before, and may be about to.
   importlib.import_module('tfp_reprior.layers')

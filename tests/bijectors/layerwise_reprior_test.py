@@ -10,16 +10,19 @@ import toys
 import tfp_reprior as tfr
 
 
-def _reprior(n=5, width=4, chains=(), regularizer=3.0, **changes):
-  posterior = toys.tiny_posterior(n=n, width=width, depth=3, **changes)
+def _reprior(n=5, width=4, chains=(), regularizer=3.0, num_directions=None):
+  posterior = toys.tiny_posterior(n=n, width=width, depth=3)
   anchor = posterior.sample_prior(chains, seed=3)
-  return posterior, tfr.LayerwiseReprior(posterior, anchor, regularizer)
+  reprior = tfr.LayerwiseReprior(posterior, anchor, regularizer, num_directions=num_directions)
+  return posterior, reprior
 
 
-# n above the width: feature space; below: data space; the first layer has constant inputs.
-@pytest.mark.parametrize('n', [3, 8])
-def test_log_dets_are_those_of_the_autodiff_jacobian(n):
-  posterior, reprior = _reprior(n, width=4)
+# All directions of few data, all that features can have of more, and some; the first layer has
+# constant inputs.
+@pytest.mark.parametrize('n, num_directions', [(3, None), (8, None), (8, 2)])
+def test_log_dets_are_those_of_the_autodiff_jacobian(n, num_directions):
+  posterior, reprior = _reprior(n, num_directions=num_directions)
+  assert reprior.layer_directions[1:] == [num_directions or min(n, 5)] * 2
   shapes = posterior.split.event_shapes
   phi = posterior.sample_prior(seed=1)
   for function, log_det in (
@@ -48,20 +51,62 @@ def test_round_trips_and_chains_equal_a_loop(chains):
       np.testing.assert_allclose(part[index], expected, atol=1e-10)
 
 
-def test_outputs_of_layers_are_those_of_the_readout_map_for_targets_of_the_anchor():
+@pytest.mark.parametrize('lam, num_directions', [(2.0, None), (2.0, 2), (0.01, None)])
+def test_layers_have_the_readout_map_for_targets_of_the_anchor(lam, num_directions):
   # The second layer alone, naively: psi of the first, which has no map, and v of the anchor.
-  posterior, reprior = _reprior(regularizer=[np.inf, 2.0, np.inf])
+  posterior, reprior = _reprior(regularizer=[np.inf, lam, np.inf], num_directions=num_directions)
   anchor, phi = posterior.sample_prior(seed=3), posterior.sample_prior(seed=1)
 
   def psi_of(kernel, bias):
     z = 2**0.5 / 3**0.5 * posterior.x @ kernel + 0.1 * bias
-    h = keras.activations.gelu(z, approximate=False)
+    h = 0.5 * z * (1 + tf.math.erf(z / 2**0.5))  # TensorFlow's GELU has a constant in float32
     return np.concatenate([2**0.5 / 2 * h, np.full([5, 1], 0.1)], axis=1)
 
   v = psi_of(*anchor[:2]) @ np.concatenate([anchor[2], anchor[3][np.newaxis]])
-  layer = tfr.ReadoutReprior(psi_of, v, 2.0, event_ndims=[2, 1, 2, 1])
+  u, roots, _ = np.linalg.svd(psi_of(*anchor[:2]))
+  shrinkage = 1 / np.sqrt(1 + roots**2 / lam)
+  assert (np.min(shrinkage) < 1 / 3) == (lam < 1)
+  # Noise that leaves a third of the prior standard deviation, in place of less.
+  variances = np.where(shrinkage < 1 / 3, roots**2 / 8, lam)
+  omega = (u * np.sqrt(lam / variances)).T[:num_directions][::-1]  # eigenvalues ascend
+  layer = tfr.ReadoutReprior(
+    lambda *hidden: omega @ psi_of(*hidden), omega @ v, lam, event_ndims=[2, 1, 2, 1], space='data'
+  )
   for part, expected in zip(reprior.forward(phi), layer.forward(phi[:4]), strict=False):
     np.testing.assert_allclose(part, expected, atol=1e-10)
+
+
+def test_directions_are_those_with_eigenvalues_above_a_third_of_the_regularizer():
+  x = np.random.default_rng(1).normal(size=[60, 9]).astype(np.float32)
+  posterior = tfr.Posterior(tfr.models.fcn((9,), 1, width=50, depth=2), x, x[:, :1])
+  anchor = posterior.sample_prior(seed=1)
+  psi = tfr.models.ReadoutSplit(tfr.models.fcn((9,), 1, width=50, depth=1)).embed(anchor[:2], x)
+  counts = {}
+  for regularizer in (0.3, 3.0, 30.0):
+    reprior = tfr.LayerwiseReprior(posterior, anchor, regularizer)
+    counts[regularizer] = reprior.layer_directions[1]
+    # The readout has a weight_std of 1, hidden layers of sqrt(2). Another draw, so rough.
+    expected = np.sum(np.linalg.svd(2**0.5 * psi, compute_uv=False) ** 2 > regularizer / 3)
+    assert expected - 4 <= counts[regularizer] <= expected + 12
+    assert counts[regularizer] % 8 == 0
+  assert counts[30.0] < counts[3.0] < counts[0.3]
+
+
+def test_features_without_some_direction_of_the_data_have_a_map_still():
+  # Three inputs and no bias: a linear layer has rank three for eight data and seven units.
+  model = toys.functional(
+    (3,),
+    keras.layers.Dense(7, use_bias=False),
+    keras.layers.Dense(4, 'tanh', use_bias=False),
+    keras.layers.Dense(1),
+  )
+  x = np.random.default_rng(1).normal(size=[8, 3]).astype(np.float32)
+  posterior = tfr.Posterior(model, x, x[:, :1], noise_scale=0.1)
+  reprior = tfr.LayerwiseReprior(posterior, posterior.sample_prior(seed=1), 2.0)
+  assert reprior.layer_directions[1] == 7
+  phi = posterior.sample_prior(seed=2)
+  for part, back in zip(phi, reprior.inverse(reprior.forward(phi)), strict=True):
+    np.testing.assert_allclose(back, part, atol=1e-4)
 
 
 def test_infinity_is_the_map_of_the_readout():

@@ -160,7 +160,8 @@ def test_what_was_held_back_is_shown_after_a_failure():
 
 def test_sampling_writes_the_verdict_alone_to_stderr_if_quiet(tmp_path):
   sizes = (
-    '--width=8 --depth=1 --num_results=4 --thinning=1 --num_chains=2 --num_test=10 --step_size=0.02'
+    '--width=8 --depth=1 --num_results=4 --thinning=1 --num_chains=2 --num_test=10 '
+    '--step_size=0.02 --num_burnin_steps=0'
   )
   result = _run(
     'sample', '--data=toy', *sizes.split(), f'--run_dir={tmp_path}', '--no-report', '--quiet'

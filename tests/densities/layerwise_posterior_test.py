@@ -26,18 +26,26 @@ def _posterior(kind, n):
   return posterior.in_space('auto') if kind == 'data space' else posterior
 
 
-# Rows below and above the number of weights a unit: data space and feature space of every factor.
+# Rows below and above the number of weights a unit: all directions, those of features, and some.
 @pytest.mark.parametrize(
-  'kind, n',
-  [('gaussian', 3), ('gaussian', 9), ('data space', 3), ('unknown noise', 9), ('classes', 9)],
+  'kind, n, num_directions',
+  [
+    ('gaussian', 3, None),
+    ('gaussian', 9, None),
+    ('gaussian', 9, 2),
+    ('data space', 3, 2),
+    ('unknown noise', 9, None),
+    ('classes', 9, 3),
+  ],
 )
-def test_value_and_gradient_are_those_of_the_composition(kind, n):
+def test_value_and_gradient_are_those_of_the_composition(kind, n, num_directions):
   posterior = _posterior(kind, n)
   if kind == 'data space':
     assert posterior.split.names_in_data_space == ['hidden_1']
   anchor = posterior.sample_prior(2, seed=3)
-  density = tfr.LayerwisePosterior(posterior, anchor, REGULARIZERS)
-  reprior = tfr.LayerwiseReprior(posterior, anchor, REGULARIZERS)
+  directions = {'num_directions': num_directions}
+  density = tfr.LayerwisePosterior(posterior, anchor, REGULARIZERS, **directions)
+  reprior = tfr.LayerwiseReprior(posterior, anchor, REGULARIZERS, **directions)
   phi = posterior.sample_prior(2, seed=4)
 
   def composed(*phi):

@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pytest
 import sampling_runs
+import script_modules
 import tensorflow as tf
 import tensorflow_probability as tfp
 import toys
@@ -195,7 +196,7 @@ def _assert_same_run(result, expected):
   # Fewer features than data, more (the seed keeps graphs apart), and split chains; the first one
   # with burn-in, whose graph is another.
   [
-    {},
+    pytest.param({}, marks=pytest.mark.optimized),
     {'width': 16, 'seed': 2, 'num_burnin_steps': 0},
     {'sampler': 'langevin', 'regularizer': 0.5, 'num_burnin_steps': 0},
   ],
@@ -239,6 +240,17 @@ def test_the_command_line_takes_a_strategy(tmp_path):
   more = '--num_burnin_steps=0 --step_size=0.1 --quiet --no-report --strategy=mirrored --devices=2'
   assert main.main(['sample', *flags.split(), *more.split(), f'--run_dir={tmp_path}']) == 0
   assert json.loads((tmp_path / 'settings.json').read_text())['num_replicas'] == 2
+
+
+def test_the_benchmark_of_two_devices_runs_at_toy_size(strategy, capsys, tmp_path, monkeypatch):
+  # A process has one strategy: the exchanges of a second one would have the same numbers.
+  monkeypatch.setattr(tf.distribute, 'MirroredStrategy', lambda _: strategy)
+  path = tmp_path / 'figures.json'
+  arguments = f'--widths=4 --nums_data=7 --num_rounds=1 --json={path}'
+  script_modules.run('benchmark_distributed', arguments.split())
+  output = capsys.readouterr().out
+  assert 'two / one' in output and '| 4 | 7 | 2 |' in output
+  assert json.loads(path.read_text())
 
 
 def test_whole_programs_are_not_compiled_for_several_devices(strategy, compilation_policy):

@@ -13,6 +13,7 @@ def _inner_kernels(target_log_prob_fn):
   return {
     'langevin': tfr.mcmc.UnderdampedLangevin(target_log_prob_fn, 0.2, 0.1),
     'hmc': tfp.mcmc.HamiltonianMonteCarlo(target_log_prob_fn, 0.2, num_leapfrog_steps=3),
+    'mala': tfp.mcmc.MetropolisAdjustedLangevinAlgorithm(target_log_prob_fn, 0.02),
     'nuts': tfp.mcmc.NoUTurnSampler(target_log_prob_fn, 0.2, max_tree_depth=3),
     'random walk': tfp.mcmc.RandomWalkMetropolis(
       target_log_prob_fn, tfp.mcmc.random_walk_normal_fn(scale=0.05)
@@ -25,7 +26,14 @@ def _inner_kernels(target_log_prob_fn):
 
 @pytest.mark.parametrize(
   ('name', 'chains'),
-  [('hmc', (2, 3)), ('nuts', (2, 3)), ('random walk', (4,)), ('adaptive', (3,)), ('langevin', ())],
+  [
+    ('hmc', (2, 3)),
+    ('mala', (2,)),
+    ('nuts', (2, 3)),
+    ('random walk', (4,)),
+    ('adaptive', (3,)),
+    ('langevin', ()),
+  ],
 )
 def test_kernels_sample_through_the_bijector(name, chains):
   posterior = toys.tiny_posterior()
@@ -53,11 +61,13 @@ def test_kernels_sample_through_the_bijector(name, chains):
     np.testing.assert_allclose(part, expected, atol=1e-9)
 
 
-def test_the_composition_with_kernels_of_tfp_compiles():
+# XLA takes a minute for the tree of NUTS.
+@pytest.mark.parametrize('name', ['hmc', pytest.param('nuts', marks=pytest.mark.slow)])
+def test_the_composition_with_kernels_of_tfp_compiles(name):
   posterior = toys.tiny_posterior()
   reprior = posterior.reprior()
   kernel = tfp.mcmc.TransformedTransitionKernel(
-    _inner_kernels(posterior.target_log_prob_fn)['hmc'], reprior
+    _inner_kernels(posterior.target_log_prob_fn)[name], reprior
   )
 
   @tf.function(autograph=False, jit_compile=True)

@@ -204,8 +204,7 @@ def test_a_likelihood_without_gradient_is_refused_though_a_prior_is_added():
     kernel.bootstrap_results(tf.zeros([]))
 
 
-@pytest.mark.parametrize('adds_prior', [False, True])
-@pytest.mark.parametrize('policy', ['auto', 'never'])
+@pytest.mark.parametrize(('adds_prior', 'policy'), [(False, 'never'), (True, 'auto')])
 def test_energy_error_in_float32_at_five_million_parameters(adds_prior, policy, compilation_policy):
   # The same proposals in float32 and float64: a harmonic force.
   compilation_policy(policy)

@@ -12,7 +12,6 @@ import pytest
 
 import tfp_reprior as tfr
 from tfp_reprior.diagnostics import verdict
-from tfp_reprior.plots import svg
 from tfp_reprior.report import measures
 from tfp_reprior.sampling import predicting
 
@@ -28,14 +27,8 @@ def write(tmp_path):
 
 
 @pytest.fixture
-def write_text(write, monkeypatch):
-  """As `write`, without drawings, which take most of the time: for what the page says."""
-
-  def plot(picture):
-    label = f'{picture.title}: {picture.legend}'
-    return svg.Plot(picture.title, [], label, '0 0 1 1', '', picture.caption)
-
-  monkeypatch.setattr(svg, 'plot', plot)
+def write_text(write, no_drawings):
+  """As `write`, without drawings: for what the page says."""
   return write
 
 

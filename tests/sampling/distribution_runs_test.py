@@ -23,8 +23,8 @@ def _poisson():
 
 
 def _sample(likelihood, **changes):
-  changes = {'noise_scale': None, 'step_size': 0.2, 'num_kept_draws': 12, **changes}
-  return sampling_runs.sample(likelihood=likelihood, **changes)
+  settings = dict(noise_scale=None, step_size=0.2, num_kept_draws=12, num_burnin_steps=0)
+  return sampling_runs.sample(likelihood=likelihood, **{**settings, **changes})
 
 
 @functools.cache
@@ -105,6 +105,7 @@ def test_a_saved_run_of_a_ready_made_likelihood_predicts_the_same(tmp_path):
 def test_the_command_line_has_noise_that_depends_on_the_input(tmp_path, capsys):
   arguments = '--data=toy --num_train=8 --num_test=4 --width=8 --depth=1 --num_chains=2'
   arguments += ' --num_results=6 --thinning=1 --step_size=0.1 --likelihood=heteroscedastic'
+  arguments += ' --num_burnin_steps=0 --no-report'
   assert main.main(['sample', *arguments.split(), f'--run_dir={tmp_path / "run"}']) == 0
   assert 'Heteroscedastic(noise_scale=LogNormal' in capsys.readouterr().out
   result = tfr.load_result(tmp_path / 'run')

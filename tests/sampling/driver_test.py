@@ -267,19 +267,21 @@ def test_a_run_that_is_not_good_warns_and_a_frozen_one_fails():
     short = sampling_runs.sample()
   assert short.verdict.level == 'unsure'
   with pytest.warns(tfr.diagnostics.SamplingWarning, match='Sampling failed.*never moved'):
-    frozen = sampling_runs.sample(sampler='standard', step_size=1.5)
+    frozen = sampling_runs.sample(sampler='standard', step_size=1.5, num_burnin_steps=0)
   assert frozen.verdict.level == 'failed' and 'never moved' in frozen.summary()
 
 
-def test_a_posterior_may_take_the_place_of_the_model(result):
+def test_a_posterior_may_take_the_place_of_the_model():
   posterior = tfr.Posterior(sampling_runs.make_model(), sampling_runs.X, sampling_runs.Y, 0.2)
-  sampling_runs.assert_same(sampling_runs.sample(posterior, None, None, noise_scale=None), result)
+  result = sampling_runs.sample(posterior, None, None, noise_scale=None, num_burnin_steps=0)
+  sampling_runs.assert_same(result, sampling_runs.sample(num_burnin_steps=0))
 
 
-def test_chunks_of_data_give_the_same_run(result):
-  chunked = sampling_runs.sample(chunk_size=3)
+def test_chunks_of_data_give_the_same_run():
+  chunked = sampling_runs.sample(chunk_size=3, num_burnin_steps=0)
   assert chunked.posterior.split.chunk_size == 3
-  np.testing.assert_allclose(chunked.trace['theta'], result.trace['theta'], rtol=0, atol=1e-4)
+  whole = sampling_runs.sample(num_burnin_steps=0)
+  np.testing.assert_allclose(chunked.trace['theta'], whole.trace['theta'], rtol=0, atol=1e-4)
 
 
 @pytest.mark.parametrize(

@@ -114,6 +114,11 @@ def test_a_run_that_was_stopped_in_warm_up_goes_on_bit_for_bit(tmp_path, monkeyp
     (dict(sampler='standard'), "leave `layer_regularizer` out.*sampler='standard'"),
     (dict(regularizer='tuned'), "leave `layer_regularizer` out.*regularizer='tuned'"),
     (dict(layer_regularizer=-1.0), '`layer_regularizer` must be positive'),
+    (dict(layer_regularizer='auto'), "`layer_regularizer` must be positive.*'auto'"),
+    (
+      dict(layer_regularizer='tuned', num_warmup_steps=None, step_size=0.1),
+      r"`layer_regularizer='tuned'` finds a step size.*step_size=0.1",
+    ),
     (dict(layer_regularizer=[1.0, 2.0]), r"one for each of the layers \['hidden_1'\]"),
   ],
 )

@@ -15,7 +15,7 @@ tfd = tfp.distributions
 X = np.linspace(-1, 1, 12, dtype=np.float32)[:, np.newaxis]
 Y = np.sin(3 * X)
 SETTINGS = dict(
-  num_chains=2, num_results=6, thinning=1, num_burnin_steps=2, step_size=0.3, num_projections=2
+  num_chains=2, num_results=6, thinning=1, num_burnin_steps=0, step_size=0.3, num_projections=2
 )
 SETTINGS |= dict(num_kept_draws=6, seed=2, progress=False)
 

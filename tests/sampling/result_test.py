@@ -47,6 +47,9 @@ def _hand_made(posterior, num_draws=2, num_chains=3):
   trace['theta'] = rng.normal(size=(8, num_chains, 5))
   settings = dict(
     sampler='rotation',
+    model=posterior.split.model.name,
+    versions={},
+    num_results=8,
     hidden_space='weights',
     step_size=0.1,
     damping=0.1,

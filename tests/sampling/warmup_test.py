@@ -60,6 +60,7 @@ def test_any_noise_activation_and_number_of_chains_is_warmed_up(changes):
   assert all(0.4 < a < 0.995 for a in found.blocks[-1].acceptance), found.table()
 
 
+@pytest.mark.optimized
 @pytest.mark.parametrize('changes', [sampling_runs.categorical(), sampling_runs.bernoulli()])
 def test_chains_of_classes_are_warmed_up_and_come_back_from_the_cold(changes):
   # Of the posterior of three classes or two yes or no, ten data: weights are close to their prior.
@@ -254,23 +255,20 @@ def test_raw_units_raise_and_say_what_is_wrong():
     )
 
 
-@pytest.mark.parametrize(
-  ('name', 'num_chains', 'seed'),
-  [('standard', 6, 0), ('standard', 6, 1), ('langevin', 12, 1), ('auto', 12, 1)],
-)
-def test_no_chain_is_frozen(name, num_chains, seed):
-  # The toy of which `standard` once froze at least one chain of six in four of seven seeds; with
-  # the default budget.
+@pytest.mark.parametrize('name', ['standard', 'langevin', 'auto'])
+def test_no_chain_is_frozen(name):
+  # The toy of which `standard` once froze at least one chain of six in four of seven seeds, so that
+  # twelve chains would have passed once in five; with the default budget.
   data = tfr.data.load('toy')
   result = tfr.sample_posterior(
     tfr.models.fcn((1,), 1, width=32, depth=2),
     data.x_train,
     data.y_train,
     sampler=name,
-    num_chains=num_chains,
+    num_chains=12,
     num_results=20,
     num_kept_draws=0,
-    seed=seed,
+    seed=1,
     progress=False,
     noise_scale=0.1,
   )

@@ -5,6 +5,7 @@ import tensorflow as tf
 import tensorflow_probability as tfp
 
 import tfp_reprior as tfr
+from tfp_reprior.internal import checks
 
 NUM_INPUTS, NUM_OUTPUTS = 3072, 10  # those of CIFAR-10
 REFERENCE = 'standard: value and gradient'
@@ -18,6 +19,8 @@ def make_posterior(width, num_data, likelihood='gaussian'):
     num_data: Number of data.
     likelihood: `'gaussian'`, `'categorical'` or `'bernoulli'`.
   """
+  checks.one_of('likelihood', likelihood, ('gaussian', 'categorical', 'bernoulli'))
+  checks.fits_memory(f'num_data={num_data}', 12 * num_data * NUM_INPUTS)
   rng = np.random.default_rng(0)
   x = rng.normal(size=(num_data, NUM_INPUTS)).astype(np.float32)
   shape = (num_data, NUM_OUTPUTS)
@@ -41,6 +44,8 @@ def gradients_and_step(posterior, num_chains):
     Dict of functions without arguments: value and gradient of the standard density, which is
     `REFERENCE`, and of the repriorised one, and a step of the default sampler; of all chains.
   """
+  num_bytes = 8 * num_chains * posterior.split.num_parameters
+  checks.fits_memory(f'num_chains={num_chains}', num_bytes)
   phi = posterior.sample_prior(num_chains, seed=1)
   targets = {'standard': posterior}
   if posterior.likelihood.is_conjugate:

@@ -179,26 +179,25 @@ def _data_backward(factor, a, b, phi, theta, theta_bar, log_det_bar):
   return a_bar, b_bar, theta_bar + tf.matmul(a, z, transpose_a=True)
 
 
-def residuals_and_change(a, b, phi):
-  """What the map makes of a layer whose outputs are wanted, not its weights; in data space.
+def map_and_change(a, b, phi):
+  """theta of a layer, and what its map changes of a density; in data space.
 
   ```none
-  theta  = mu + S @ phi
-  e      = a @ theta - b = q - dual,   q = inv(I + L) @ a @ phi,   dual = inv(L.T) @ (s - q)
+  theta  = mu + S @ phi = phi + a.T @ dual,   dual = inv(L.T) @ (s - q),   q = inv(I + L) @ a @ phi
   change = -1/2 sum(theta**2 - phi**2) + w log|det(S)| = 1/2 sum(e**2 - s**2) + w log|det(S)|
   ```
 
-  with `s = inv(L) @ b`. For e: `a @ theta = a @ phi + (L @ L.T - I) @ dual`, and
-  `L @ L.T @ dual = b - L @ q = b - a @ phi + q`. The change is the logarithm of
-  `N(b; 0, K) / N(b; a @ theta, I)`.
+  with `s = inv(L) @ b` and `e = a @ theta - b = q - dual`, because
+  `a @ theta = a @ phi + (L @ L.T - I) @ dual` and `L @ L.T @ dual = b - L @ q = b - a @ phi + q`.
+  The change is the logarithm of `N(b; 0, K) / N(b; a @ theta, I)`.
 
   Args:
-    a: Scaled features `[..., n, d]`.
-    b: Scaled targets `[..., n, w]`.
+    a: Scaled features `[..., m, d]`.
+    b: Scaled targets `[..., m, w]`.
     phi: `[..., d, w]`.
 
   Returns:
-    e: `[..., n, w]`.
+    theta: `[..., d, w]`.
     change: `[...]`.
   """
 
@@ -208,14 +207,16 @@ def residuals_and_change(a, b, phi):
     chol, plus, s = factor.chol, factor.chol_plus_identity, factor.shift
     q = tf.linalg.triangular_solve(plus, tf.matmul(a, phi))
     dual = tf.linalg.triangular_solve(chol, s - q, adjoint=True)
+    theta = phi + tf.matmul(a, dual, transpose_a=True)
     e = q - dual
     width = tf.cast(tf.shape(b)[-1], b.dtype)
     change = 0.5 * tf.reduce_sum((e - s) * (e + s), axis=[-2, -1]) + width * factor.log_det()
 
-    def gradient(e_bar, change_bar):
+    def gradient(theta_bar, change_bar):
       scale = change_bar[..., tf.newaxis, tf.newaxis]
-      e_bar = e_bar + scale * e
-      g = -tf.linalg.triangular_solve(chol, e_bar)  # cotangent of s - q
+      e_bar = scale * e
+      dual_bar = tf.matmul(a, theta_bar) - e_bar
+      g = tf.linalg.triangular_solve(chol, dual_bar)  # cotangent of s - q
       s_bar = g - scale * s
       q_bar = e_bar - g
       p_bar = tf.linalg.triangular_solve(plus, q_bar, adjoint=True)  # of a @ phi
@@ -226,11 +227,15 @@ def residuals_and_change(a, b, phi):
       right = tf.concat([g, s, q], axis=-1)
       product = -tf.matmul(left, right, transpose_b=True)
       gram_bar = linalg.gram_cotangent(chol, product, width * change_bar)
-      a_bar = tf.matmul(p_bar, phi, transpose_b=True) + tf.matmul(gram_bar, a)
-      bars = a_bar, b_bar, tf.matmul(a, p_bar, transpose_a=True)
+      # Two products in one: dual @ theta_bar.T + p_bar @ phi.T.
+      outer = tf.matmul(
+        tf.concat([dual, p_bar], axis=-1), tf.concat([theta_bar, phi], axis=-1), transpose_b=True
+      )
+      a_bar = outer + tf.matmul(gram_bar, a)
+      bars = a_bar, b_bar, theta_bar + tf.matmul(a, p_bar, transpose_a=True)
       return [once_differentiable(bar) for bar in bars]
 
-    return (e, change), gradient
+    return (theta, change), gradient
 
   return value(a, b, phi)
 

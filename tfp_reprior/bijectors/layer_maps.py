@@ -17,17 +17,39 @@ N(v; 0, lam I + psi @ psi.T) / N(v; psi @ theta, lam I)
 ```
 
 whatever v and lam are.
+
+Most of what features do to data is done in few directions: of n = 256 images a layer of width 256
+has 20 eigenvalues of `psi @ psi.T` above 3 and 60 above 1. In the others `S` is close to the
+identity for lam of that size, and the map costs time and does nothing. So it is made by
+pseudo-observations of m directions alone,
+
+```none
+Omega @ v = Omega @ psi @ theta + noise,    Omega [m, n], constant
+```
+
+which is the same map with `Omega @ psi` in place of psi and `Omega @ v` in place of v, exact for
+any Omega. Omega has the leading eigenvectors of `psi @ psi.T` at the anchor. A layer then costs
+little more than its product, and its factor is of size m.
 """
 
 import math
 import numbers
 
+import numpy as np
 import tensorflow as tf
 
 from tfp_reprior import errors
 from tfp_reprior.bijectors import factorization, gradients
+from tfp_reprior.internal import checks
 from tfp_reprior.internal import parts as parts_lib
 from tfp_reprior.models import dense_layers
+
+# Directions with eigenvalues below this part of lam are left out: S is at least 0.87 there. Their
+# number is rounded up, as posterior draws differ from the prior draw that it is counted at.
+_LEAST_EIGENVALUE = 1 / 3
+_MULTIPLE = 8
+_LEAST_ROOT = 1 / 3  # of S
+_NEGLIGIBLE = 1e-12  # an eigenvalue, relative to the largest
 
 
 class LayerMaps:
@@ -39,13 +61,15 @@ class LayerMaps:
     split: A `tfp_reprior.models.ReadoutSplit`.
     x: The training inputs `[n, ...]`.
     regularizer: `lam`: positive float, or one for each layer; infinity for those without a map.
+    num_directions: m: positive integer, at most; by default by the eigenvalues of each layer.
 
   Attributes:
     names: List of the names of the layers that could have a map.
     regularizers: List of floats, one for each.
+    nums_directions: List of m, one for each.
   """
 
-  def __init__(self, split, x, regularizer):
+  def __init__(self, split, x, regularizer, num_directions=None):
     self._split = split
     self._network = dense_layers.DenseLayers(split, x)
     self._layers = self._network.layers
@@ -55,20 +79,27 @@ class LayerMaps:
     self.regularizers = check_regularizers('regularizer', values)
     if len(self.regularizers) != len(self.names):
       raise errors.InputError(
-        f'`regularizer` must be a float, or one for each of the layers {self.names}. Received: '
-        f'regularizer={regularizer}'
+        '`regularizer` (`layer_regularizer` of runs) must be a float, or one for each of the '
+        f'layers {self.names}. Received: regularizer={regularizer}'
       )
+    if num_directions is not None:
+      checks.positive_integer('num_directions', num_directions)
+    self.nums_directions = [
+      _num_directions(layer, lam, num_directions)
+      for layer, lam in zip(self._layers, self.regularizers, strict=True)
+    ]
     self._constants = [
       None
       if layer.constant_psi is None or math.isinf(lam)
-      else _ConstantLayer(layer.constant_psi, lam)
-      for layer, lam in zip(self._layers, self.regularizers, strict=True)
+      else _ConstantLayer(layer.constant_psi, lam, num)
+      for layer, lam, num in zip(self._layers, self.regularizers, self.nums_directions, strict=True)
     ]
 
   def targets_of(self, anchor):
-    """Pre-activations of an anchor: for each layer a list of tensors `[*chains, n, w]`.
+    """What maps need of an anchor: for each layer a list of tensors `[*chains, ...]`.
 
-    The first is v; layers with constant inputs have another one, `inv(K) @ v / sqrt(lam)`.
+    `Omega @ v` `[m, w]` and Omega `[m, n]`; of layers with constant inputs, which have their Omega
+    already, what `_ConstantLayer.targets` returns.
 
     Args:
       anchor: List of parts, or of hidden parts.
@@ -80,8 +111,10 @@ class LayerMaps:
       z = tf.matmul(psi, theta)
       if math.isinf(self.regularizers[i]):
         return z, []
-      constant = self._constants[i]
-      return z, [z] if constant is None else [z, constant.dual(z)]
+      if self._constants[i] is not None:
+        return z, self._constants[i].targets(z)
+      omega = _leading_directions(psi, self.nums_directions[i], self.regularizers[i])
+      return z, [tf.matmul(omega, z), omega]
 
     _, found = self._evaluate(anchor[: self._split.num_hidden], product)
     return found
@@ -98,8 +131,8 @@ class LayerMaps:
     def product(i, psi, phi, own):
       if not own:
         return tf.matmul(psi, phi), []
-      layer = self._constants[i] or self._factorize(i, psi, own[0])
-      theta = layer.forward(phi, *own[1:])
+      layer, own = self._layer(i, psi, own)
+      theta = layer.forward(phi, *own)
       return tf.matmul(psi, theta), [theta, self._log_det(layer, phi)]
 
     return self._move(hidden_phi, product, targets)
@@ -111,8 +144,8 @@ class LayerMaps:
       z = tf.matmul(psi, theta)
       if not own:
         return z, []
-      layer = self._constants[i] or self._factorize(i, psi, own[0])
-      return z, [layer.inverse(theta, *own[1:]), self._log_det(layer, theta)]
+      layer, own = self._layer(i, psi, own)
+      return z, [layer.inverse(theta, *own), self._log_det(layer, theta)]
 
     return self._move(hidden_theta, product, targets)
 
@@ -128,17 +161,10 @@ class LayerMaps:
     def product(i, psi, phi, own):
       if not own:
         return tf.matmul(psi, phi), []
-      root = math.sqrt(self.regularizers[i])
       if self._constants[i] is not None:
-        e, change = self._constants[i].residuals_and_change(phi, *own)
-        return own[0] + root * e, [change]
-      a, b = factorization.scale(psi, own[0], self.regularizers[i])
-      if factorization.choose_space(psi, 'auto') == 'data':
-        e, change = gradients.residuals_and_change(a, b, phi)
-        return own[0] + root * e, [change]
-      theta, log_det = gradients.map_and_log_det(a, b, phi, 'feature')
-      change = -0.5 * tf.reduce_sum((theta - phi) * (theta + phi), axis=[-2, -1])
-      return tf.matmul(psi, theta), [change + phi.shape[-1] * log_det]
+        return self._constants[i].outputs_and_change(phi, *own)
+      theta, change = gradients.map_and_change(*self._scaled(i, psi, *own), phi)
+      return tf.matmul(psi, theta), [change]
 
     psi, found = self._evaluate(hidden_phi, product, targets)
     return psi, self._add_up([some[0] for some in found if some], psi)
@@ -159,8 +185,15 @@ class LayerMaps:
           moved[j] = part
     return psi, moved, self._add_up([some[1] for some in found if some], psi)
 
-  def _factorize(self, i, psi, v):
-    return factorization.factorize(psi, v, self.regularizers[i])
+  def _layer(self, i, psi, own):
+    """Something with the methods of a factor, and the arguments besides a part that these need."""
+    if self._constants[i] is not None:
+      return self._constants[i], own[1:2]
+    return factorization.DataFactor(*self._scaled(i, psi, *own)), []
+
+  def _scaled(self, i, psi, targets, omega):
+    """Scaled features `[..., m, d]` and pseudo-targets `[..., m, w]` of the directions."""
+    return factorization.scale(tf.matmul(omega, psi), targets, self.regularizers[i])
 
   @staticmethod
   def _log_det(layer, part):
@@ -176,85 +209,106 @@ class LayerMaps:
 class _ConstantLayer:
   """A layer whose inputs do not depend on weights: everything is made once, in float64.
 
-  ```none
-  theta = a.T @ dual + S @ phi,    dual = inv(K) @ b,    K = I + a @ a.T
-  e     = a @ theta - b = R @ phi - dual,    R = a @ S
-  ```
+  With `a = Omega @ psi / sqrt(lam)` and `b = Omega @ v / sqrt(lam)`
 
-  S and its inverse are matrices in feature space, `I - a.T @ W` and `I + a.T @ V` in data space.
+  ```none
+  theta = phi + a.T @ (dual - W @ phi)        dual = inv(K) @ b,  K = I + a @ a.T,  S = I - a.T @ W
+  z     = psi @ theta = offset + R @ phi      offset = psi @ a.T @ dual,  R = psi @ S
+  phi   = delta + a.T @ V @ delta             delta = theta - a.T @ dual,  inv(S) = I + a.T @ V
+  ```
 
   Args:
     psi: `[n, d]`.
     lam: The regularizer.
+    num_directions: m.
   """
 
-  def __init__(self, psi, lam):
-    self._lam = lam
-    self._a = psi / math.sqrt(lam)
-    n, d = psi.shape
-    self._is_data = n < d
+  def __init__(self, psi, lam, num_directions):
     with tf.init_scope():  # not in a graph, which other graphs cannot see
-      a, b = tf.constant(self._a), tf.zeros([n, 1], tf.float64)
-      factor = factorization.make_factor(a, b, 'data' if self._is_data else 'feature')
+      omega = _leading_directions(tf.constant(psi), num_directions, lam)
+      self._omega = omega.numpy() / math.sqrt(lam)
+      self._a = a = self._omega @ psi
+      factor = factorization.DataFactor(tf.constant(a), tf.zeros([num_directions, 1], tf.float64))
       self._log_det = float(factor.log_det())
       self._chol = factor.chol.numpy()
-      self._image = factor.root_transpose_matmul(tf.transpose(a)).numpy().T  # R
-      if self._is_data:
-        half = tf.linalg.triangular_solve(factor.chol_plus_identity, a)
-        self._root = tf.linalg.triangular_solve(factor.chol, half, adjoint=True).numpy()  # W
-        self._inverse_root = tf.linalg.triangular_solve(
-          factor.chol_plus_identity, a, adjoint=True
-        ).numpy()  # V
-      else:
-        self._root = factor.root_transpose_matmul(tf.eye(d, dtype=tf.float64)).numpy().T  # S
-        self._inverse_root = self._chol.T
+      half = tf.linalg.triangular_solve(factor.chol_plus_identity, a)
+      self._root = tf.linalg.triangular_solve(factor.chol, half, adjoint=True).numpy()  # W
+      self._inverse_root = tf.linalg.triangular_solve(
+        factor.chol_plus_identity, a, adjoint=True
+      ).numpy()  # V
+      self._back = psi @ a.T
+      self._image = psi - self._back @ self._root  # R
 
-  def dual(self, v):
-    """`inv(K) @ v / sqrt(lam)` for v `[..., n, w]`."""
-    b = tf.cast(v, tf.float64) / math.sqrt(self._lam)
-    chol, a = tf.constant(self._chol), tf.constant(self._a)
-
-    def solve(rhs):
-      shape = tf.concat([tf.shape(rhs)[:-2], tf.shape(chol)], axis=0)
-      return tf.linalg.cholesky_solve(tf.broadcast_to(chol, shape), rhs)
-
-    if self._is_data:
-      return tf.cast(solve(b), v.dtype)
-    return tf.cast(b - tf.matmul(a, solve(tf.matmul(a, b, transpose_a=True))), v.dtype)
+  def targets(self, v):
+    """`b`, `dual` and `offset`, a list, of v `[..., n, w]`."""
+    b = tf.matmul(tf.constant(self._omega), tf.cast(v, tf.float64))
+    chol = tf.constant(self._chol)
+    shape = tf.concat([tf.shape(b)[:-2], tf.shape(chol)], axis=0)
+    dual = tf.linalg.cholesky_solve(tf.broadcast_to(chol, shape), b)
+    offset = tf.matmul(tf.constant(self._back), dual)
+    return [tf.cast(t, v.dtype) for t in (b, dual, offset)]
 
   def forward(self, phi, dual):
     """theta `[..., d, w]`."""
-    root = tf.matmul(tf.constant(self._root, phi.dtype), phi)
-    if self._is_data:
-      return phi + self._transpose_matmul(dual - root)
-    return self._transpose_matmul(dual) + root
+    return phi + self._transpose_matmul(dual - self._matmul(self._root, phi))
 
   def inverse(self, theta, dual):
     """phi `[..., d, w]`."""
     delta = theta - self._transpose_matmul(dual)
-    root = tf.matmul(tf.constant(self._inverse_root, theta.dtype), delta)
-    return delta + self._transpose_matmul(root) if self._is_data else root
+    return delta + self._transpose_matmul(self._matmul(self._inverse_root, delta))
 
   def log_det(self):
     """`log|det(S)|`, a float."""
     return self._log_det
 
-  def residuals_and_change(self, phi, v, dual):
-    """As `gradients.residuals_and_change`, in either space."""
-    e = tf.matmul(tf.constant(self._image, phi.dtype), phi) - dual
-    constant = tf.reduce_sum(v * dual, axis=[-2, -1]) / math.sqrt(self._lam)
-    change = 0.5 * (gradients.sum_squares(e) - constant)
-    return e, change + phi.shape[-1] * self._log_det
+  def outputs_and_change(self, phi, b, dual, offset):
+    """`z = psi @ theta` `[..., n, w]`, and a list of the change of `gradients.map_and_change`."""
+    z = offset + self._matmul(self._image, phi)
+    e = self._matmul(self._omega, z) - b
+    change = 0.5 * (gradients.sum_squares(e) - tf.reduce_sum(b * dual, axis=[-2, -1]))
+    return z, [change + phi.shape[-1] * self._log_det]
 
   def _transpose_matmul(self, values):
-    return tf.matmul(tf.constant(self._a, values.dtype), values, transpose_a=True)
+    return self._matmul(self._a.T, values)
+
+  @staticmethod
+  def _matmul(matrix, values):
+    return tf.matmul(tf.constant(matrix, values.dtype), values)
+
+
+def _num_directions(layer, lam, most):
+  """How many directions of the data a layer follows: those with eigenvalues above a part of lam."""
+  if most is None:
+    num_seen = int(np.sum(layer.eigenvalues > _LEAST_EIGENVALUE * lam))
+    most = _MULTIPLE * max(1, -(-num_seen // _MULTIPLE))
+  return min(most, len(layer.eigenvalues))
+
+
+def _leading_directions(psi, num_directions, lam):
+  """Omega: eigenvectors of `psi @ psi.T` with the largest eigenvalues as rows, `[..., m, n]`.
+
+  Rows are shortened where otherwise S would be below `_LEAST_ROOT`.
+  """
+  values = tf.cast(psi, tf.float64)
+  n, d = psi.shape[-2:]
+  gram = tf.matmul(values, values, transpose_a=n > d, transpose_b=n <= d)
+  squares, vectors = tf.linalg.eigh(gram)  # ascending
+  squares, vectors = squares[..., -num_directions:], vectors[..., -num_directions:]
+  # S is 1 / sqrt(1 + scale**2 * square / lam).
+  scales = tf.minimum(tf.sqrt((_LEAST_ROOT**-2 - 1) * lam / tf.maximum(squares, 1e-300)), 1.0)
+  if n > d:  # those of psi.T @ psi; where psi has no such direction, its row is zero
+    is_seen = squares > _NEGLIGIBLE * squares[..., -1:]
+    scales *= tf.where(is_seen, tf.math.rsqrt(tf.maximum(squares, 1e-300)), 0.0)
+    vectors = tf.matmul(values, vectors)
+  omega = tf.linalg.matrix_transpose(vectors * scales[..., tf.newaxis, :])
+  return tf.cast(omega, psi.dtype)
 
 
 def check_regularizers(name, values):
   """A list of positive floats, or infinity."""
   try:
+    is_right = all(float(v) > 0 and not isinstance(v, (bool, str)) for v in values)
     values = [float(v) for v in values]
-    is_right = all(v > 0 for v in values)
   except (TypeError, ValueError):
     is_right = False
   if not is_right:

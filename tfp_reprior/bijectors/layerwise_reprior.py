@@ -30,9 +30,10 @@ class LayerwiseReprior(tfp.bijectors.Bijector):
   exact bijector; how well chains mix depends on them. The readout is mapped by its own targets.
 
   Mapped are layers that are fully connected, act once, and on one vector for each input; other
-  parts pass through. Layers in data space are mapped if their inputs are constant. S comes from one
-  Cholesky factor a layer, in feature space or in data space, whichever is smaller; factors of
-  layers with constant inputs are made once, in float64.
+  parts pass through. Layers in data space are mapped if their inputs are constant. Their factors
+  are made once, in float64. Other layers follow the leading directions of the data alone,
+  `Omega @ psi` and `Omega @ v` in place of psi and v, with Omega `[m, n]` from the anchor: S then
+  comes from one Cholesky factor of size m.
 
   `tfp_reprior.LayerwisePosterior` is the density in phi, cheaper than the composition.
 
@@ -43,6 +44,10 @@ class LayerwiseReprior(tfp.bijectors.Bijector):
     regularizer: `lam` of hidden layers: positive float, or one for each layer that could have a
       map, in the order in which they act; infinity for the identity.
     readout_regularizer: That of the readout, as of `tfp_reprior.Posterior.reprior`.
+    num_directions: Positive integer, the most directions of the data that a layer follows, the
+      leading ones of its inputs at the anchor. By default as many as have eigenvalues above a third
+      of `lam` at a draw of the prior; the map does next to nothing in others. Layers with constant
+      inputs follow all.
     validate_args: Whether to check values at run time.
     name: Name of the operations.
 
@@ -75,6 +80,7 @@ class LayerwiseReprior(tfp.bijectors.Bijector):
     anchor: Parts,
     regularizer: float | Sequence[float] = 3.0,
     readout_regularizer: float | str | None = None,
+    num_directions: int | None = None,
     validate_args: bool = False,
     name: str = 'layerwise_reprior',
   ) -> None:
@@ -83,7 +89,7 @@ class LayerwiseReprior(tfp.bijectors.Bijector):
       split = posterior.split
       self._num_hidden = split.num_hidden
       self._readout = posterior.reprior(readout_regularizer, validate_args=validate_args)
-      self._maps = layer_maps.LayerMaps(split, posterior.x, regularizer)
+      self._maps = layer_maps.LayerMaps(split, posterior.x, regularizer, num_directions)
       self._targets = self._maps.targets_of(anchor)
       super().__init__(
         forward_min_event_ndims=split.event_ndims,
@@ -102,6 +108,11 @@ class LayerwiseReprior(tfp.bijectors.Bijector):
   def layer_regularizers(self) -> list[float]:
     """`lam` of each of them; infinity if it has none."""
     return self._maps.regularizers
+
+  @property
+  def layer_directions(self) -> list[int]:
+    """How many directions of the data each of them follows, if its inputs are not constant."""
+    return self._maps.nums_directions
 
   @property
   def _parts_interact(self):

@@ -80,13 +80,15 @@ def regularizer(text):
 
 
 def layer_regularizer(text):
-  """The type of a flag: positive numbers, or infinity, with commas; the text itself."""
+  """The type of a flag: positive numbers, or infinity, with commas, or tuned; the text itself."""
   layer_regularizers(text)
   return text
 
 
 def layer_regularizers(text):
-  """The number that such a text is, or the list of them."""
+  """The number that such a text is, or the list of them, or `'tuned'`."""
+  if text == 'tuned':
+    return text
   values = [math.inf if word == 'inf' else positive_number(word) for word in text.split(',')]
   return values if len(values) > 1 else values[0]
 
@@ -228,7 +230,8 @@ def add_chains(group):
     layer_regularizer,
     None,
     'for a map on every fully connected layer: a number, such as 3, or one for each layer, with '
-    'commas, inf for none; by default only the readout has a map',
+    'commas, inf for none; tuned warms up without and with 3, and takes the faster one; by default '
+    'only the readout has a map',
     metavar='X',
   )
   text = 'part of the momentum that a transition replaces, from 0 to 1'

@@ -57,7 +57,8 @@ def add_arguments(parser):
 def run(args):
   """Runs the command. Returns the exit code."""
   output = pathlib.Path(args.output)
-  if output.suffix not in ('.csv', '.npz') or not output.parent.is_dir():
+  is_writable = output.parent.is_dir() and (output.is_file() or not output.exists())
+  if output.suffix not in ('.csv', '.npz') or not is_writable:
     raise errors.InputError(
       '--output must be a file in a folder that exists, and end in .csv or .npz. Received: '
       f'--output={args.output}'

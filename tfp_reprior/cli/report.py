@@ -34,7 +34,7 @@ def add_arguments(parser):
 def run(args):
   """Runs the command. Returns the exit code."""
   output = pathlib.Path(args.output)
-  if not output.parent.is_dir() or output.is_dir():
+  if not output.parent.is_dir() or (output.exists() and not output.is_file()):
     raise errors.InputError(
       f'--output must be a file in a folder that exists. Received: --output={args.output}'
     )

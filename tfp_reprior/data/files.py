@@ -310,8 +310,13 @@ def _check_first_line(table):
   """Refuses data where names of columns should be: numbers above numbers, text above text."""
   is_counted = table.names == [str(i) for i in range(len(table.names))]
   is_number = [parsing.is_finite_number(name) for name in table.names]
-  holds_number = [parsing.is_finite_number(cell.strip()) for cell in table.rows[0]]
-  looks_like_data = all(is_number) or (any(is_number) and is_number == holds_number)
+  pairs = [
+    (parsing.is_finite_number(name), parsing.is_finite_number(cell.strip()))
+    for name, cell in zip(table.names, table.rows[0], strict=True)
+    if not {name.lower(), cell.strip().lower()} & set(_MISSING)  # which could be either
+  ]
+  is_alike = any(is_number) and all(above == below for above, below in pairs)
+  looks_like_data = all(is_number) or is_alike
   if looks_like_data and not is_counted:
     raise errors.InputError(
       f'{table.path} must begin with a line of names of the columns, with letters where numbers '

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from tfp_reprior import errors
 from tfp_reprior.data import tables
+from tfp_reprior.internal import checks
 
 # Columns whose mean is this close to 0 and deviation to 1 have been standardized before.
 _TOLERANCE = 1e-3
@@ -109,23 +110,31 @@ class Preparation:
     """Names of the inputs of the network: those of columns, and `'color=red'` for categories."""
     return self.feature_names if self.columns is None else tables.encoded_names(self.columns)
 
-  def inputs(self, x: Any, dtype: Any = np.float32) -> np.ndarray:
-    """Standardizes inputs: an array `[m, ...]`, or a table (a DataFrame) by names of columns."""
+  def inputs(self, x: Any, dtype: Any = np.float32, name: str = 'x') -> np.ndarray:
+    """Standardizes inputs: an array `[m, ...]`, or a table (a DataFrame) by names of columns.
+
+    The `name` is what errors call them.
+    """
     table = tables.as_table(x)
     if self.columns is not None:
-      table = self._by_position(x) if table is None else table
+      table = self._by_position(name, checks.array(name, x)) if table is None else table
       x = tables.encode(self.columns, table)
-    elif table is not None:
-      x = np.stack(list(table.columns.values()), axis=1)
+    else:
+      x = tables.as_inputs(name, x if table is None else table)
+      x = tables.as_numbers(x) if isinstance(x, tables.Table) else x
+    if isinstance(self.x_mean, list) and np.shape(x)[1:] != (len(self.x_mean),):
+      raise errors.InputError(
+        f'`{name}` must have shape [n, {len(self.x_mean)}], the columns of the training inputs. '
+        f'Received: {name} of shape {np.shape(x)}'
+      )
     return _scale(x, self.x_mean, self.x_std, dtype)
 
-  def _by_position(self, x):
+  def _by_position(self, name, x):
     """A table of an array `[m, d]` whose columns come in the order of those of training."""
-    x = np.asarray(x)
     if x.ndim != 2 or x.shape[1] != len(self.columns):
       raise errors.InputError(
-        f'Inputs must have the {len(self.columns)} columns of training. Received: an array of '
-        f'shape {x.shape}'
+        f'`{name}` must have shape [n, {len(self.columns)}], the columns of the training inputs. '
+        f'Received: {name} of shape {x.shape}'
       )
     return tables.as_table({spec['name']: x[:, i] for i, spec in enumerate(self.columns)})
 
@@ -179,7 +188,18 @@ class Preparation:
   @classmethod
   def from_json(cls, text: str) -> 'Preparation':
     """The inverse of `to_json`."""
-    fields = json.loads(text)
+    try:
+      fields = json.loads(text)
+      for name in ('x_mean', 'x_std', 'y_mean', 'y_std'):
+        np.asarray(fields[name], np.float64)
+      known = {field.name for field in dataclasses.fields(cls)}
+      is_right = set(fields) == known
+    except (ValueError, TypeError, KeyError):
+      is_right = False
+    if not is_right:
+      raise errors.InputError(
+        f'`text` must be what `Preparation.to_json` gives. Received: text={text[:100]!r}'
+      )
     for name in ('class_names', 'feature_names', 'columns'):
       if fields.get(name) is not None:
         fields[name] = tuple(fields[name])

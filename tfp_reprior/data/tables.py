@@ -52,7 +52,10 @@ def as_table(x):
     ]
     missing = [s.isna().to_numpy() for s in series]
   elif isinstance(x, dict) and not hasattr(x, 'shape'):  # as some sparse matrices
-    names, columns = [str(name) for name in x], [np.asarray(values) for values in x.values()]
+    names, columns = [str(name) for name in x], [_vector(*item) for item in x.items()]
+    if len(set(map(len, columns))) > 1:
+      lengths = ', '.join(f'{name!r} {len(c)}' for name, c in zip(names, columns, strict=True))
+      raise errors.InputError(f'Columns of `x` must have one length. Received: {lengths}')
     missing = [np.array([v is None or v != v for v in values], bool) for values in columns]
     is_category = [False] * len(names)
   else:
@@ -61,6 +64,24 @@ def as_table(x):
     raise errors.InputError('`x` must have one column or more. Received: a table without columns')
   pieces = zip(names, columns, missing, is_category, strict=True)
   return Table({name: _column(name, *piece) for name, *piece in pieces})
+
+
+def as_inputs(name, x):
+  """A `Table`, or an array `[n, ...]` of finite numbers; anything else is refused."""
+  table = as_table(x)
+  if table is None:
+    x = checks.finite_array(name, x)
+    if x.dtype.kind == 'O' and x.ndim == 2:
+      table = as_table({f'column {i}': x[:, i] for i in range(x.shape[1])})
+    elif x.dtype.kind in 'UO':
+      raise errors.InputError(
+        f'`{name}` must hold numbers; with columns of text, give a DataFrame. Received: {name} of '
+        f'dtype {x.dtype}'
+      )
+  x = x if table is None else table
+  if len(x) == 0:
+    raise errors.InputError(f'`{name}` must hold one input or more. Received: {name} without rows')
+  return x
 
 
 def _column(name, values, is_missing, is_category):
@@ -73,16 +94,34 @@ def _column(name, values, is_missing, is_category):
   are_numbers = all(isinstance(v, (numbers.Real, np.bool_)) for v in present)
   if are_numbers and not is_category:
     column = np.full(len(values), np.nan)
-    column[~is_missing] = present.astype(np.float64)
+    try:
+      column[~is_missing] = present.astype(np.float64)
+    except OverflowError as e:
+      raise errors.InputError(f'Column {name!r} must be finite. Received: {e}') from e
     if np.any(np.isinf(column)):
       row = int(np.flatnonzero(np.isinf(column))[0])
       raise errors.InputError(
         f'Column {name!r} must be finite. Received: {column[row]} in row {row}'
       )
     return column
+  others = [v for v in present if not isinstance(v, (str, numbers.Real, np.bool_))]
+  if others:
+    raise errors.InputError(
+      f'Column {name!r} must hold numbers or text. Received: {type(others[0]).__name__} '
+      f'{others[0]!r}'
+    )
   column = np.full(len(values), None, object)
   column[~is_missing] = [_text(v) for v in present]
   return column
+
+
+def _vector(name, values):
+  values = checks.array(f'x[{name!r}]', values)
+  if values.ndim != 1:
+    raise errors.InputError(
+      f'Columns of `x` must be vectors. Received: {name!r} of shape {values.shape}'
+    )
+  return values
 
 
 def _text(value):
@@ -170,6 +209,12 @@ def _encode(spec, column):
   return encoder.fit([[values[0]]]).transform(cells[:, np.newaxis])
 
 
+def as_numbers(table):
+  """The columns of a table `[m, d]` that must all be numbers, without missing ones."""
+  specs = [{'name': name, 'values': None, 'fill': None} for name in table.columns]
+  return encode(specs, table)
+
+
 def encoded_names(specs):
   """Names of the columns of `encode`: `'age'`, `'color=red'`, `'color=blue'`."""
   return tuple(
@@ -199,6 +244,12 @@ def class_values(y):
   """
   if y.dtype.kind not in 'biuUO':
     return None
+  kinds = {str if isinstance(v, str) else type(v) for v in y} if y.dtype.kind == 'O' else set()
+  if kinds and kinds not in ({str}, {bool}):
+    raise errors.InputError(
+      '`y` must hold numbers, or classes by text. Received: y with objects of type '
+      + ', '.join(sorted(kind.__name__ for kind in kinds))
+    )
   values = np.unique(y)
   if y.dtype.kind in 'iu':
     is_counted = values[0] == 0 and values[-1] == len(values) - 1 and 5 * len(values) <= len(y)

@@ -22,15 +22,15 @@ class LayerwisePosterior:
 
   with the density of a `tfp_reprior.CollapsedPosterior` if the readout can be integrated out, else
   of a `ComposedPosterior`; up to the constants of these. One pass of the network, one factor a
-  layer; the gradient of the map is in closed form, there is no back-propagation through a factor.
-  Where there are fewer data than weights a unit, the weights of a layer are not needed: its outputs
-  follow from phi directly (`tfp_reprior.bijectors.gradients`).
+  layer; the gradient of the map is in closed form, there is no back-propagation through a factor
+  (`tfp_reprior.bijectors.gradients`).
 
   Args:
     posterior: A `tfp_reprior.Posterior`.
     anchor: As of `tfp_reprior.LayerwiseReprior`.
     regularizer: As of `tfp_reprior.LayerwiseReprior`, of hidden layers.
     readout_regularizer: As of `tfp_reprior.Posterior.reprior`.
+    num_directions: As of `tfp_reprior.LayerwiseReprior`.
 
   Attributes:
     anchor: List of its hidden parts.
@@ -57,10 +57,11 @@ class LayerwisePosterior:
     anchor: Parts,
     regularizer: float | Sequence[float] = 3.0,
     readout_regularizer: float | str | None = None,
+    num_directions: int | None = None,
   ) -> None:
     self.posterior = posterior
     self._split = posterior.split
-    self._maps = layer_maps.LayerMaps(self._split, posterior.x, regularizer)
+    self._maps = layer_maps.LayerMaps(self._split, posterior.x, regularizer, num_directions)
     readout_regularizer = readout_regularizer or posterior.likelihood.default_regularizer
     is_noise = readout_regularizer == 'noise'
     self.readout_density: Any = (

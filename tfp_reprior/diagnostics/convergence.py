@@ -12,10 +12,10 @@ import tensorflow_probability as tfp
 from numpy.typing import ArrayLike
 
 from tfp_reprior import errors
-from tfp_reprior.internal import checks
+from tfp_reprior.internal import checks, files
 
 _FEWEST_DRAWS = 4  # of a chain: halves of one draw have no variance
-_MOST_NUMBERS = 2**23  # of draws that are transformed at once
+_MOST_NUMBERS = 2**20  # of draws that are transformed at once
 
 
 def effective_sample_size(draws: ArrayLike) -> tf.Tensor:
@@ -211,16 +211,17 @@ def _by_halves(fn, draws):
       f'shape {draws.shape}'
     )
   s, c, *shape = draws.shape
-  columns = draws.reshape([s, c, -1])
+  draws = draws.reshape([s, c, -1])
   at_once = max(1, _MOST_NUMBERS // (s * c))
 
-  def apply(columns):
-    columns = columns.astype(np.float64)
+  def apply(i):
+    chosen = [p[..., i : i + at_once].astype(np.float64) for p in files.pieces(draws)]
+    columns = np.concatenate(chosen)
     columns = np.where(np.all(np.isfinite(columns), axis=(0, 1)), columns, 0.0)  # constant: NaN
     return fn(np.concatenate([columns[: s // 2], columns[-(s // 2) :]], axis=1))
 
   with np.errstate(invalid='ignore', divide='ignore'):
-    pieces = [apply(columns[..., i : i + at_once]) for i in range(0, columns.shape[-1], at_once)]
+    pieces = [apply(i) for i in range(0, draws.shape[-1], at_once)]
   return np.concatenate(pieces).reshape(shape)
 
 

@@ -20,11 +20,12 @@ def explain(draws, what):
     text, advice: Sentences.
     chains: Tuple of the chains at fault, from 0 on; empty if it is none alone.
   """
-  draws = np.asarray(draws, np.float64)
+  draws = np.asarray(draws)
   num_chains = draws.shape[1]
   draws = draws.reshape([*draws.shape[:2], -1])
   worst = int(np.argmax(np.nan_to_num(convergence.r_hat(draws), nan=0.0)))
-  x = convergence.rank_normalized(draws[..., [worst]])[..., 0]  # [s, c], unit variance
+  column = draws[..., [worst]].astype(np.float64)
+  x = convergence.rank_normalized(column)[..., 0]  # [s, c], unit variance
   half = len(x) // 2
   before, after = np.mean(x[:half], axis=0), np.mean(x[-half:], axis=0)
   means, change = (before + after) / 2, after - before

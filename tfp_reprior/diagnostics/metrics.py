@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tfp_reprior import errors
+from tfp_reprior.internal import checks
 
 _NUM_BINS = 10
 
@@ -61,7 +62,7 @@ def classes(prediction, y):
 
 
 def _figures_of_reals(prediction, y):
-  y = np.asarray(y, np.float64)
+  y = checks.reals('y', checks.finite_array('y', y))
   y = y[:, np.newaxis] if y.ndim == 1 and prediction.mean.shape[-1] == 1 else y
   if y.shape != prediction.mean.shape:
     raise errors.InputError(

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tfp_reprior.diagnostics import convergence, disagreement
+from tfp_reprior.internal import files
 
 LEVELS = ('good', 'unsure', 'failed')
 
@@ -239,8 +240,8 @@ def _not_finite(trace):
   bad = np.zeros(np.shape(trace['acceptance'])[1], bool)
   for name in NAMES:
     if name in trace:
-      values = np.asarray(trace[name])
-      bad |= ~np.all(np.isfinite(values), axis=tuple(i for i in range(values.ndim) if i != 1))
+      for values in files.pieces(np.asarray(trace[name])):
+        bad |= ~np.all(np.isfinite(values), axis=tuple(i for i in range(values.ndim) if i != 1))
   return list(np.flatnonzero(bad))
 
 

@@ -6,7 +6,9 @@ import json
 import os
 import pathlib
 import shutil
+import warnings
 
+from tfp_reprior import errors
 from tfp_reprior.version import __version__
 
 SCALES = ('smoke', 'laptop', 'paper')
@@ -71,12 +73,18 @@ def make_figure(
 
   checks.one_of('name', name, tuple(FIGURES))
   checks.one_of('scale', scale, SCALES)
+  checks.seed('seed', seed)
   family, _ = FIGURES[name]
   recipe = importlib.import_module(f'tfp_reprior.figures.{family}').RECIPES[name]
   shared = {'data': 'digits' if data_dir is None else 'cifar10', 'seed': seed}
   pieces = recipe.pieces(scale, shared)
   out = pathlib.Path(out)
-  (out / 'pieces').mkdir(parents=True, exist_ok=True)
+  try:
+    files.make_folder(out / 'pieces')
+  except OSError as e:
+    raise errors.InputError(
+      f'`out` must be a folder that can be written to ({e.strerror}). Received: out={str(out)!r}'
+    ) from e
   with drawing.canvas(7.2, 2.9) as figure:  # first, because it fails without matplotlib
     rows = []
     for piece in tqdm.tqdm(pieces, desc=name, unit='piece', disable=not progress):
@@ -99,10 +107,12 @@ def _finish(recipe, piece, family, folder, data_dir, progress):
   digest = hashlib.sha256(key.encode()).hexdigest()[:16]
   path = folder / f'{family}-{digest}.json'
   if path.exists():
-    return json.loads(path.read_text())['results']
+    try:
+      return files.load_json(path)[0]['results']
+    except errors.InputError as e:
+      warnings.warn(f'{e}; it is made again.', stacklevel=2)
   run_dir = folder / f'{family}-{digest}'
   results = recipe.compute(piece, recipes.Context(data_dir, run_dir, progress))
-  text = json.dumps({'piece': piece, 'results': results})
-  files.write_atomically(path, lambda file: file.write(text.encode()))
+  files.save_json(path, {'piece': piece, 'results': results})
   shutil.rmtree(run_dir, ignore_errors=True)
   return results

@@ -13,7 +13,10 @@ _MESSAGE = (
 if os.environ.get('KERAS_BACKEND', 'tensorflow') != 'tensorflow':
   raise errors.InputError(_MESSAGE.format(os.environ['KERAS_BACKEND']))
 
-import keras  # noqa: E402
+try:
+  import keras  # noqa: E402
+except ImportError as e:  # of a backend of ~/.keras/keras.json that is not installed
+  raise errors.InputError(_MESSAGE.format(f'that cannot be imported ({e})')) from e
 
 if keras.backend.backend() != 'tensorflow':
   raise errors.InputError(_MESSAGE.format(keras.backend.backend()))

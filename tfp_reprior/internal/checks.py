@@ -1,5 +1,6 @@
 """Checks of arguments, with errors that name the argument and the value received."""
 
+import contextlib
 import numbers
 import os
 import pathlib
@@ -85,6 +86,16 @@ def _integer(name, value, least, most, kind):
   return int(value)
 
 
+def index(name, value, length):
+  """Refuses a `value` that is no place in a list, counted from its beginning or end."""
+  is_integer = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+  if not is_integer or not -length <= value < length:
+    raise errors.InputError(
+      f'`{name}` must be an integer from {-length} to {length - 1}. Received: {name}={value!r}'
+    )
+  return int(value)
+
+
 def fits_memory(what, num_bytes):
   """Refuses what would take more memory than there is, before the memory is asked for.
 
@@ -120,14 +131,80 @@ def one_of(name, value, choices):
   return value
 
 
+def boolean(name, value):
+  """Refuses a `value` that is neither True nor False."""
+  if not isinstance(value, (bool, np.bool_)):
+    raise errors.InputError(f'`{name}` must be True or False. Received: {name}={value!r}')
+  return bool(value)
+
+
+def path(name, value):
+  """Refuses a `value` that is no name of a file or folder; of an empty one, the folder is here."""
+  is_path = isinstance(value, (str, os.PathLike)) and str(value).strip() and '\0' not in str(value)
+  if not is_path:
+    raise errors.InputError(f'`{name}` must be a path. Received: {name}={value!r}')
+  return pathlib.Path(value)
+
+
+@contextlib.contextmanager
+def like_training(name):
+  """A context for checks of test data by those of training data: errors name the former."""
+  try:
+    yield
+  except errors.InputError as e:
+    raise errors.InputError(f'`{name}` must be as the training data: {e}') from e
+
+
+def array(name, value):
+  """Data as an array `[n, ...]` of numbers, text or objects; what is no such data is refused."""
+  if isinstance(value, np.ma.MaskedArray):
+    raise errors.InputError(
+      f'`{name}` must not be masked: leave masked data out, or fill them in. Received: {name} of '
+      f'shape {value.shape} with {np.ma.count_masked(value)} masked entries'
+    )
+  problem = f'`{name}` must be an array of numbers, a row for each datum. Received: {name} '
+  if hasattr(value, 'toarray') or isinstance(value, (tf.SparseTensor, tf.RaggedTensor)):
+    raise errors.InputError(f'{problem}of type {type(value).__name__}, which is not dense')
+  try:
+    made = np.asarray(value)
+  except Exception as e:  # what is no array can fail in any way
+    raise errors.InputError(f'{problem}of type {type(value).__name__} ({e})') from e
+  if made.ndim == 0 or made.dtype.kind not in 'biufUO':
+    raise errors.InputError(
+      f'{problem}of type {type(value).__name__}, shape {made.shape}, dtype {made.dtype}'
+    )
+  return made
+
+
+def finite_array(name, value):
+  """As `array`, with numbers that are finite, and booleans as integers."""
+  made = array(name, value)
+  if made.dtype.kind == 'f' and not np.all(np.isfinite(made)):
+    raise errors.InputError(
+      f'`{name}` must be finite. Received: {name} of shape {made.shape} with '
+      f'{np.count_nonzero(~np.isfinite(made))} entries that are NaN or infinite'
+    )
+  return made.astype(int) if made.dtype.kind == 'b' else made
+
+
+def reals(name, value):
+  """Numbers as float64; NaN and anything else is refused."""
+  made = array(name, value)
+  if made.dtype.kind in 'UO' or np.any(np.isnan(made)):
+    raise errors.InputError(f'`{name}` must hold numbers. Received: {name} of dtype {made.dtype}')
+  return made.astype(np.float64)
+
+
 def finite_floats(name, value, dtype):
   """Converts data to a float tensor of `dtype`; refuses integers and values that are not finite.
 
   Integers are refused, not cast, because they are labels or raw pixels far more often than
   they are meant as real numbers.
   """
-  if not tf.is_tensor(value):
-    value = np.asarray(value)
+  if not tf.is_tensor(value) or isinstance(value, (tf.SparseTensor, tf.RaggedTensor)):
+    value = array(name, value)
+  if not tf.is_tensor(value) and value.dtype.kind in 'UO':
+    raise errors.InputError(f'`{name}` must hold numbers. Received: {name} of dtype {value.dtype}')
   source = tf.as_dtype(value.dtype)
   if not source.is_floating:
     raise errors.InputError(

@@ -3,8 +3,10 @@
 import contextlib
 import hashlib
 import json
+import mmap
 import os
 import pathlib
+import zipfile
 
 import numpy as np
 
@@ -15,9 +17,9 @@ try:
 except ImportError:  # not on Windows
   fcntl = None
 
-TEMPORARY = '.tmp'  # what names of unfinished files end in
+_TEMPORARY = 'tmp'  # what names of unfinished files end in, before the number of the process
 _DIGEST, _RUN = 'digest', 'run'
-_HASHED_AT_ONCE = 2**22  # bytes
+_AT_ONCE = 2**22  # bytes
 _UNREADABLE = (FileNotFoundError, PermissionError, IsADirectoryError)
 
 
@@ -28,15 +30,17 @@ def write_atomically(path, write_fn):
     path: The file.
     write_fn: Function of an open binary file.
   """
-  path = pathlib.Path(path)
-  temporary = path.with_name(path.name + TEMPORARY)
+  path = pathlib.Path(os.path.realpath(path))  # of a link, what it leads to
+  if path.exists() and not path.is_file():  # as /dev/null, which must not be replaced
+    raise errors.InputError(f'{path} must be a file to write to, and is something else')
+  temporary = temporary_path(path)
   try:
     with open(temporary, 'wb') as file:
       write_fn(file)
       file.flush()
       os.fsync(file.fileno())
     os.replace(temporary, path)
-    _sync_folder(path.parent)
+    sync_folder(path.parent)
   except OSError as e:
     if e.errno is not None and e.filename is None:
       e.filename = str(path)  # that of a full disk has none
@@ -45,7 +49,28 @@ def write_atomically(path, write_fn):
     temporary.unlink(missing_ok=True)
 
 
-def _sync_folder(folder):
+def temporary_path(path, suffix=''):
+  """Where a file is written before it gets its name, by this process alone."""
+  return path.with_name(f'{path.name}.{_TEMPORARY}{os.getpid()}{suffix}')
+
+
+def remove_temporary(folder, patterns):
+  """Deletes what processes that were killed left of files with such names."""
+  for pattern in patterns:
+    for path in pathlib.Path(folder).glob(f'{pattern}.{_TEMPORARY}[0-9]*'):
+      path.unlink(missing_ok=True)
+
+
+def make_folder(path):
+  """Makes a folder, and those above it, that stay where they are if the machine stops."""
+  path = pathlib.Path(path)
+  made = [p for p in (path, *path.parents) if not p.exists()]
+  path.mkdir(parents=True, exist_ok=True)
+  for folder in made:
+    sync_folder(folder.parent)
+
+
+def sync_folder(folder):
   """Makes the operating system remember what the folder holds, where it can."""
   with contextlib.suppress(OSError):  # Windows has none of this
     descriptor = os.open(folder, os.O_RDONLY)
@@ -92,8 +117,20 @@ def save_arrays(path, arrays, run=''):
   """
   seal = digest(arrays, run)
   sealed = {**arrays, _RUN: np.array(run), _DIGEST: np.array(seal)}
-  write_atomically(path, lambda file: np.savez(file, **sealed))
+  write_atomically(path, lambda file: _write_archive(file, sealed))
   return seal
+
+
+def _write_archive(file, arrays):
+  """As `numpy.savez`, in pieces, whatever the arrays are of."""
+  with zipfile.ZipFile(file, 'w', allowZip64=True) as archive:
+    for name, array in arrays.items():
+      array = np.asarray(array)
+      header = {'descr': array.dtype.str, 'fortran_order': False, 'shape': array.shape}
+      with archive.open(f'{name}.npy', 'w', force_zip64=True) as member:
+        np.lib.format.write_array_header_1_0(member, header)
+        for piece in pieces(array):
+          member.write(piece.tobytes())
 
 
 def load_arrays(path, run=None):
@@ -159,11 +196,34 @@ def digest(arrays, run=''):
   for name, array in sorted(arrays.items()):
     array = np.asarray(array)
     hashed.update(f'{name} {array.shape} {array.dtype} '.encode())
-    rows = np.atleast_1d(array)
-    at_once = max(1, _HASHED_AT_ONCE // max(1, rows[:1].nbytes))
-    for first in range(0, len(rows), at_once):
-      hashed.update(rows[first : first + at_once].tobytes())
+    for piece in pieces(array):
+      hashed.update(piece.tobytes())
   return hashed.hexdigest()
+
+
+def map_records(path, dtype, length):
+  """The first records of a file, an array that is read where it is used."""
+  with open(path, 'rb') as file:
+    mapped = mmap.mmap(file.fileno(), length * dtype.itemsize, access=mmap.ACCESS_READ)
+  return np.frombuffer(mapped, dtype)
+
+
+def pieces(array):
+  """Yields an array piece by piece; of one by `map_records` no more than that is in memory."""
+  rows, mapped = np.atleast_1d(array), _mapping(array)
+  at_once = max(1, _AT_ONCE // max(1, abs(rows.strides[0])))
+  for first in range(0, len(rows), at_once):
+    yield rows[first : first + at_once]
+    if mapped is not None:
+      mapped.madvise(mmap.MADV_DONTNEED)
+
+
+def _mapping(array):
+  """The `mmap` that an array is a part of, or `None`; also where it can't be told to let go."""
+  while isinstance(array, np.ndarray):
+    array = array.base
+  array = array.obj if isinstance(array, memoryview) else array
+  return array if isinstance(array, mmap.mmap) and hasattr(mmap, 'MADV_DONTNEED') else None
 
 
 def file_digest(path):
@@ -172,7 +232,7 @@ def file_digest(path):
     return None
   hashed = hashlib.blake2b(digest_size=16)
   with open(path, 'rb') as file:
-    while piece := file.read(_HASHED_AT_ONCE):
+    while piece := file.read(_AT_ONCE):
       hashed.update(piece)
   return hashed.hexdigest()
 

@@ -1,5 +1,6 @@
 """Signals that let a piece of work finish."""
 
+import contextlib
 import signal
 import threading
 
@@ -23,6 +24,7 @@ class Interrupts:
   def __init__(self):
     self.is_set, Interrupts.number = False, None
     self._previous = {}
+    self._is_ready = False
 
   def __enter__(self):
     if threading.current_thread() is threading.main_thread():
@@ -35,9 +37,20 @@ class Interrupts:
   def __exit__(self, *_):
     self._restore()
 
+  @contextlib.contextmanager
+  def at_once(self):
+    """A context for work that nothing is lost of: a signal raises in it."""
+    self._is_ready = True
+    try:
+      yield
+    finally:
+      self._is_ready = False
+
   def _handle(self, number, _):
     self.is_set, Interrupts.number = True, number
     self._restore()
+    if self._is_ready:
+      raise KeyboardInterrupt('Sampling was interrupted before it began, or went on.')
 
   def _restore(self):
     while self._previous:

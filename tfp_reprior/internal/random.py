@@ -14,6 +14,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_probability as tfp
 
+from tfp_reprior import errors
 from tfp_reprior.internal import checks
 from tfp_reprior.internal import parts as parts_lib
 
@@ -43,11 +44,14 @@ def split_seed(seed, n):
   Unlike `tfp.random.split_seed`, which leaves the generator open, and for which an integer is
   the seed of a stateful one: here it is always the same, stateless seed.
   """
-  if isinstance(seed, numbers.Integral):
-    checks.seed('seed', abs(seed))
+  if isinstance(seed, (numbers.Real, str, np.bool_)):
+    is_integer = isinstance(seed, numbers.Integral) and not isinstance(seed, bool)
+    checks.seed('seed', abs(seed) if is_integer else seed)
     # Two words of 32 bits, with signs, as TensorFlow wants them.
     seed = np.array([int(seed) % 2**64], np.uint64).view(np.int32)[::-1]
   seed = tfp.random.sanitize_seed(seed)
+  if seed.shape != (2,):
+    raise errors.InputError(f'`seed` must be an integer, or two. Received: seed={seed}')
   return tf.unstack(tf.random.split(seed, num=n, alg='philox'))
 
 

@@ -176,4 +176,4 @@ def _optional(name, value):
 
 def _as_array(y):
   """A tensor as it is, known or not; else an array."""
-  return y if tf.is_tensor(y) else np.asarray(y)
+  return y if tf.is_tensor(y) else checks.array('y', y)

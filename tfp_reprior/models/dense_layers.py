@@ -27,12 +27,14 @@ class DenseLayer(NamedTuple):
     indices: List of its hidden parts: kernel and, if there is one, bias; stacked they are theta.
     scales: What multiplies inputs, and the constant column for the bias (0 without).
     constant_psi: psi `[n, d]` in float64, if it does not depend on weights; else None.
+    eigenvalues: Those of `psi @ psi.T` at a draw of the prior, `[min(n, d)]`.
   """
 
   layer: Any
   indices: list[int]
   scales: tuple[float, float]
   constant_psi: np.ndarray | None = None
+  eigenvalues: np.ndarray | None = None
 
   @property
   def name(self) -> str:
@@ -187,7 +189,11 @@ class DenseLayers:
         psi = layer.layer.constant_chol
       else:
         psi = calls[0].astype(np.float64)
-      found.append(layer._replace(constant_psi=psi if is_constant else None))
+      found.append(
+        layer._replace(
+          constant_psi=psi if is_constant else None, eigenvalues=_eigenvalues(calls[0])
+        )
+      )
     return found
 
   @contextlib.contextmanager
@@ -208,6 +214,13 @@ class DenseLayers:
 def _flatten(part, chain_ndims):
   """`[*chains, ...]` as `[c, ...]`."""
   return part if chain_ndims == 1 else tf.reshape(part, [-1, *part.shape[chain_ndims:]])
+
+
+def _eigenvalues(psi):
+  """Of the smaller one of `psi @ psi.T` and `psi.T @ psi`."""
+  psi = psi.astype(np.float64)
+  n, d = psi.shape
+  return np.linalg.eigvalsh(psi @ psi.T if n < d else psi.T @ psi)
 
 
 def _scales(split, layer):

@@ -143,18 +143,18 @@ def uncertain_images(x, probabilities, labels, names, chosen):
     rows = -(-len(chosen) // columns)
     for place, (i, image) in enumerate(zip(chosen, images, strict=True)):
       row, column = divmod(place, columns)
-      cell = ax.inset_axes([column / columns, 1 - (row + 0.62) / rows, 0.9 / columns, 0.6 / rows])
+      cell = ax.inset_axes([column / columns, 1 - (row + 0.6) / rows, 0.9 / columns, 0.6 / rows])
       cell.imshow(image, cmap='gray', interpolation='nearest')
       cell.set_axis_off()
       ax.text(
         (column + 0.45) / columns,
-        1 - (row + 0.64) / rows,
+        1 - (row + 0.63) / rows,
         title(i),
         transform=ax.transAxes,
         ha='center',
         va='top',
-        fontsize=7,
-        linespacing=1.1,
+        fontsize=8,
+        linespacing=1.25,
       )
     ax.set(xlabel='', ylabel='images')
 
@@ -164,7 +164,7 @@ def uncertain_images(x, probabilities, labels, names, chosen):
     [],
     'The test images with the least confident predictions: what they are, and the two likeliest '
     'classes with their probabilities. A person may be unsure about them, too.',
-    size=(4.2, 3.4),
+    size=(4.2, 3.9),
   )
 
 
@@ -202,7 +202,8 @@ def true_classes(probabilities, labels):
   bins = np.linspace(0, 1, 21)
 
   def draw_fn(ax):
-    ax.hist([chosen[is_right], chosen[~is_right]], bins, stacked=True, color=[_BLUE, _ORANGE])
+    parts, colors = [chosen[is_right], chosen[~is_right]], [_BLUE, _ORANGE]
+    ax.hist(parts, bins, stacked=True, color=colors, alpha=0.5)
     ax.set(xlabel='probability of the true class', ylabel='number of test data', xlim=(0, 1))
 
   return pictures.Picture(

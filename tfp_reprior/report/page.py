@@ -4,13 +4,13 @@ import base64
 import hashlib
 import math
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from tfp_reprior import errors
 from tfp_reprior.diagnostics import verdict
-from tfp_reprior.internal import files
+from tfp_reprior.internal import checks, files
 from tfp_reprior.internal.types import Path
 from tfp_reprior.plots import mixing, of_results, svg
 from tfp_reprior.report import comparison, measures, uncertain
@@ -55,9 +55,16 @@ def write_report(
     tfr.report.write_report([result], f'{folder}/report.html')
   ```
   """
-  results = list(results)
-  if not results:
-    raise errors.InputError('`results` must hold one result or more. Received: results=[]')
+  results = list(results) if isinstance(results, Iterable) else [None]
+  if not results or not all(isinstance(r, result_lib.Result) for r in results):
+    raise errors.InputError(
+      f'`results` must hold one result or more, in a list. Received: results={results}'
+    )
+  target = checks.path('path', path)
+  if not target.parent.is_dir() or (target.exists() and not target.is_file()):
+    raise errors.InputError(
+      f'`path` must be a file in a folder that exists. Received: path={str(path)!r}'
+    )
   if names is None:
     names = [f'{r.settings["model"]}, {r.settings["sampler"]}' for r in results]
     if len(set(names)) < len(names):

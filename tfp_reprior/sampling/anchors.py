@@ -28,9 +28,12 @@ class Anchor:
     """Moves it to hidden parts of theta, of which each chain has its own."""
     self._density.move_anchor([tf.convert_to_tensor(p) for p in hidden_parts])
 
-  def start(self, state):
-    """Moves it to the hidden parts of a state without such maps; returns the state with them."""
-    return self._move(self._to_parts(state))
+  def start(self, state, hidden_parts=None):
+    """Moves it to the hidden parts of a state without such maps; returns the state with them.
+
+    With `hidden_parts`, of theta, it moves to these.
+    """
+    return self._move(self._to_parts(state), hidden_parts)
 
   def renew(self, state):
     """Moves it to where the chains are; returns their state in the new coordinates.
@@ -42,9 +45,9 @@ class Anchor:
     hidden, *_ = self._to_hidden(parts)
     return self._move([*hidden, *parts[self._num_hidden :]])
 
-  def _move(self, parts):
+  def _move(self, parts, anchor=None):
     hidden, readout = parts[: self._num_hidden], parts[self._num_hidden :]
-    self.place(hidden)
+    self.place(hidden if anchor is None else anchor)
     return self._to_state([*self._density.from_theta(hidden), *readout])
 
 

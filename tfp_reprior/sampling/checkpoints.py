@@ -26,7 +26,7 @@ class CheckpointStore:
     self.is_writer = is_writer
     self._run = run
     if is_writer:
-      self.folder.mkdir(parents=True, exist_ok=True)
+      files.make_folder(self.folder)
 
   def numbers(self):
     """The numbers of the checkpoints in the folder, in ascending order."""
@@ -69,7 +69,7 @@ def check_room(folder, num_bytes):
   folder = pathlib.Path(folder)
   try:
     made = [p for p in (folder, *folder.parents) if not p.exists()]
-    folder.mkdir(parents=True, exist_ok=True)
+    files.make_folder(folder)
     with tempfile.TemporaryFile(dir=folder):
       pass
   except OSError as e:

@@ -82,7 +82,7 @@ class ClassPrediction(abc.ABC):
 
   def sample_each(self, seed: int = 0) -> np.ndarray:
     """Draws an observation of every input for each draw of the weights, in their order."""
-    return self._observe(self.probabilities, np.random.default_rng(seed))
+    return self._observe(self.probabilities, np.random.default_rng(checks.seed('seed', seed)))
 
   @staticmethod
   @abc.abstractmethod
@@ -106,7 +106,7 @@ class ClassPrediction(abc.ABC):
   def _choose(self, num_samples, seed):
     """A generator, and the probabilities of draws chosen with it, `[num_samples, m, k]`."""
     checks.positive_integer('num_samples', num_samples)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(checks.seed('seed', seed))
     return rng, self.probabilities[prediction.choose(len(self.probabilities), num_samples, rng)]
 
 

@@ -142,7 +142,7 @@ class DistributionPrediction:
       `[num_samples, *mean.shape]`.
     """
     checks.positive_integer('num_samples', num_samples)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(checks.seed('seed', seed))
     chosen = prediction.choose(len(self.means), num_samples, rng)
     if not noise:
       return self.means[chosen]
@@ -151,7 +151,7 @@ class DistributionPrediction:
 
   def sample_each(self, seed: int = 0) -> np.ndarray:
     """Draws one observation for each component, in their order: `[s, *mean.shape]`."""
-    return self._draw(1, np.random.default_rng(seed))[0]
+    return self._draw(1, np.random.default_rng(checks.seed('seed', seed)))[0]
 
   def _draw(self, num_rounds, rng):
     """Observations `[num_rounds, s, *mean.shape]`."""

@@ -27,7 +27,7 @@ class Draws:
     self._parts = {}
     if self._folder is not None:
       if is_writer:
-        self._folder.mkdir(parents=True, exist_ok=True)
+        files.make_folder(self._folder)
       matches = (re.fullmatch(r'draw-(\d+)\.npz', p.name) for p in self._folder.glob('*'))
       self._parts = {int(m.group(1)): None for m in matches if m}
 

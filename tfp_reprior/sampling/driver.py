@@ -4,7 +4,6 @@ import contextlib
 import dataclasses
 import json
 import math
-import pathlib
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from tfp_reprior.sampling import (
   anchors,
   checkpoints,
   identity,
+  map_choices,
   moments,
   observations,
   phases,
@@ -31,7 +31,6 @@ from tfp_reprior.sampling import position as position_lib
 from tfp_reprior.sampling import result as result_lib
 from tfp_reprior.sampling import warmup as warmup_lib
 
-_REGULARIZERS = ('noise', 'n*noise', math.inf)  # that `regularizer='tuned'` chooses from
 _NUM_WARMUP_PROJECTIONS = 32
 _MOST_WARMUP_INPUTS = 100
 _NUM_ANCHORS = 3  # of a chain, in burn-in
@@ -73,29 +72,28 @@ class Driver:
       default = math.inf if is_standard else posterior.likelihood.default_regularizer
       settings = dataclasses.replace(settings, regularizer=default)
     self._settings = settings
-    self._x_test = None if x_test is None else posterior.check_inputs(x_test)
+    with checks.like_training('x_test'):
+      self._x_test = None if x_test is None else posterior.check_inputs(x_test)
     self._y_test = None
     if y_test is not None:
       if x_test is None:
         raise errors.InputError('`y_test` needs `x_test` beside it. Received: x_test=None')
-      self._y_test = posterior.check_targets(y_test, self._x_test).numpy()
-    if run_dir is not None and not str(run_dir).strip():
-      raise errors.InputError(f'`run_dir` must name a folder. Received: run_dir={run_dir!r}')
-    self._folder = None if run_dir is None else pathlib.Path(run_dir)
+      with checks.like_training('y_test'):
+        self._y_test = posterior.check_targets(y_test, self._x_test).numpy()
+    self._folder = None if run_dir is None else checks.path('run_dir', run_dir)
     self._checkpoint_seconds = checks.positive('checkpoint_seconds', checkpoint_seconds)
     self._strategy = strategy
     self._workers = workers_lib.Workers(strategy)
-    self._progress = progress
-    is_tuned = settings.regularizer == 'tuned'  # then `_choose_regularizer` makes it again
-    regularizer = 'noise' if is_tuned else settings.regularizer
+    self._progress = checks.boolean('progress', progress)
+    some = map_choices.candidates(settings)[0]  # of several, if `_choose_map` makes it again
     self._sampler = samplers.make_sampler(
       posterior,
       settings.sampler,
       settings.over_dispersion,
-      regularizer,
+      some.regularizer,
       strategy,
       settings.hidden_space,
-      settings.layer_regularizer,
+      some.layer_regularizer,
     )
     warmup_lib.check_momentum(self._sampler, settings)
     room.check_memory(self._sampler.posterior.split, settings)
@@ -157,8 +155,8 @@ class Driver:
       chosen: Dict of the settings of the kernel.
     """
     self._open_folder(resume)
-    if self._settings.regularizer == 'tuned':
-      position, warmup, chosen = self._choose_regularizer(resume)
+    if map_choices.is_open(self._settings):
+      position, warmup, chosen = self._choose_map(resume)
       self._phases.restore(position, self._check_draws)
       return position, warmup, chosen
     settings, sampler = self._settings, self._sampler
@@ -245,16 +243,16 @@ class Driver:
     x = self._posterior.x if self._x_test is None else self._x_test
     return x[:_MOST_WARMUP_INPUTS]
 
-  def _choose_regularizer(self, resume):
-    """Warms up with each of several, and goes on with the fastest."""
-    drivers, warmed = {}, {}
-    for i, regularizer in enumerate(_REGULARIZERS):
+  def _choose_map(self, resume):
+    """Warms up with each of several maps, and goes on with the fastest."""
+    drivers, warmed = [], []
+    for i, settings in enumerate(map_choices.candidates(self._settings)):
       folder = None if self._folder is None else self._folder / f'regularizer-{i}'
       if folder is not None and self._workers.is_chief:
         folder.mkdir(exist_ok=True)
-      drivers[regularizer] = driver = Driver(
+      driver = Driver(
         self._posterior,
-        dataclasses.replace(self._settings, regularizer=regularizer),
+        settings,
         self._x_test,
         self._y_test,
         folder,
@@ -263,9 +261,10 @@ class Driver:
         self._strategy,
         self._preparation,
       )
-      warmed[regularizer] = driver._warm_up(resume)
-    # NaN, if the budget was too small to measure, counts as nothing.
-    best = max(_REGULARIZERS, key=lambda r: np.nan_to_num(warmed[r][1].ess_per_gradient))
+      warmed.append(driver._warm_up(resume))
+      drivers.append(driver)
+    found = [(warmup, position.trace('warm-up')) for position, warmup, _ in warmed]
+    best = map_choices.fastest(self._settings, *zip(*found, strict=True))
     self._sampler = drivers[best]._sampler
     return warmed[best]
 

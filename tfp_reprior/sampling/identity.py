@@ -19,6 +19,16 @@ from tfp_reprior.sampling import warmup
 from tfp_reprior.version import __version__
 
 _FILE = 'settings.json'
+# All that a run writes by way of temporary files, to a folder that may hold other things as well.
+_WRITTEN = (
+  _FILE,
+  'result.json',
+  'result.npz',
+  'model.keras',
+  'report.html',
+  'draws/draw-*.npz',
+  'checkpoints/checkpoint-*.npz',
+)
 # What a later call may change without changing the draws before.
 _FREE = ('num_results', 'num_replicas')
 # What the first call decides for all later ones.
@@ -66,10 +76,6 @@ def describe(posterior, settings, sampler, x_test, keep_every, preparation):
   described = {**dataclasses.asdict(settings), **facts(posterior), 'sampler': sampler.name}
   # By name only layers that Keras numbers itself would differ; what counts is what is computed.
   del described['model']
-  split = sampler.posterior.split  # of which a draw of the prior is never too large
-  is_in_weights = split.network is split
-  x = posterior.x[:2] if is_in_weights else posterior.x
-  outputs = split.apply(split.sample_prior((), seed=0), x).numpy()
   return {
     **described,
     # Where layers came to be: what was asked for may lead to the same, or to something else.
@@ -79,13 +85,21 @@ def describe(posterior, settings, sampler, x_test, keep_every, preparation):
     'warmup_budget': settings.warmup_budget,
     'burnin_budget': settings.burnin_budget,
     'shapes of the weights': [list(s) for s in posterior.split.network.event_shapes],
-    'outputs of the model for the first inputs': [f'{v:.4g}' for v in outputs.ravel()[:8]],
+    'outputs of the model for the first inputs': first_outputs(sampler.posterior),
     'x': _digest(posterior.x),
     'y': _digest(posterior.y),
     'x_test': None if x_test is None else _digest(x_test),
     'log-likelihood of a draw of the prior': _density_of_functions(posterior),
     'preparation': hashlib.sha256(preparation.to_json().encode()).hexdigest()[:16],
   }
+
+
+def first_outputs(posterior):
+  """What a model computes with a draw of the prior, as text: models with others are others."""
+  split = posterior.split  # that of the sampler, of which a draw of the prior is never too large
+  x = posterior.x[:2] if split.network is split else posterior.x
+  outputs = split.apply(split.sample_prior((), seed=0), x).numpy()
+  return [f'{v:.4g}' for v in outputs.ravel()[:8]]
 
 
 def _density_of_functions(posterior):
@@ -152,8 +166,7 @@ def _digest(tensor):
 
 def claim(folder, described, resume):
   """Makes the folder that of this run, or refuses it. Returns whether the run is new."""
-  for path in folder.rglob(f'*{files.TEMPORARY}'):  # of a process that was killed
-    path.unlink(missing_ok=True)
+  files.remove_temporary(folder, _WRITTEN)
   if is_there(folder) and not resume:
     raise errors.InputError(
       '`run_dir` holds a run already: choose another folder, or `resume=True` to go on with it. '

@@ -86,13 +86,14 @@ class Phases:
       self._piece = min(_FIRST_STEPS, phase_runner.thinning)
     is_stopped = self._agree(phase, position, interrupt)
     if not is_stopped:
-      phase_runner.prepare(position.carry)  # which is not sampling, and takes seconds
+      with interrupt.at_once():
+        phase_runner.prepare(position.carry)  # which is not sampling, and takes seconds
     thinning, most = phase_runner.thinning, phase_runner.draws_per_call
     while position.num_done[phase] < total and not is_stopped:
       done, taken = position.num_done[phase], position.num_steps
       to_kept = keep_every - done % keep_every
       num_draws = int(min(self._piece // thinning, total - done, to_kept, most))
-      # Whole draws, or what takes two seconds of one that takes longer.
+      # Whole draws, or what takes a second of one that takes longer.
       is_whole = num_draws and not taken
       steps = thinning * num_draws if is_whole else min(self._piece, thinning - taken)
       begin = time.monotonic()

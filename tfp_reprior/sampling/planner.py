@@ -100,6 +100,7 @@ class Planner:
       self._blocks,
       self._doubts,
       self._sampler.regularizer,
+      layer_regularizer=self._sampler.layer_regularizer,
     )
 
   @property
@@ -218,7 +219,7 @@ class Planner:
     for num_steps, self._friction in candidates:
       traces.append(self._run('measuring', num_steps, int(each / num_steps)))
     spacings = [num_steps * self._thinning for num_steps, _ in candidates]
-    lag = min(round(_QUARTER_TURN / self._step_size), each / _FEWEST_MEASURED)
+    lag = min(quarter_turn(self._step_size), longest_lag(each))
     measured = []
     for i, rates in enumerate(mixing_rates(traces, spacings, lag), -len(candidates)):
       slowest = min(rates, key=rates.get)
@@ -291,6 +292,16 @@ class Planner:
           (c,),
         )
       )
+
+
+def quarter_turn(step_size):
+  """The gradients of an ideal transition."""
+  return round(_QUARTER_TURN / step_size)
+
+
+def longest_lag(num_gradients):
+  """At which autocorrelations can be measured in a run of so many gradients."""
+  return num_gradients / _FEWEST_MEASURED
 
 
 def mixing_rates(traces, spacings, lag):

@@ -138,12 +138,12 @@ class Prediction:
       `[num_samples, m, k]`.
     """
     checks.positive_integer('num_samples', num_samples)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(checks.seed('seed', seed))
     return self._sample(choose(len(self.means), num_samples, rng), rng, noise)
 
   def sample_each(self, seed: int = 0) -> np.ndarray:
     """Draws one observation for each component, in their order: `[s, m, k]`."""
-    return self._sample(slice(None), np.random.default_rng(seed), noise=True)
+    return self._sample(slice(None), np.random.default_rng(checks.seed('seed', seed)), noise=True)
 
   def _sample(self, chosen, rng, noise):
     """Observations, or functions without `noise`, of the chosen components."""
@@ -207,7 +207,7 @@ def choose(num_components, num_samples, rng):
 
 def check_observations(y, shape, is_many=False):
   """Observations for a prediction of a shape; with `is_many`, leading dimensions are taken too."""
-  y = np.asarray(y, np.float64)
+  y = checks.reals('y', y)
   if y.shape == shape[:1] and shape[1:] == (1,):
     y = y[:, np.newaxis]
   if (y.shape[max(y.ndim - len(shape), 0) :] if is_many else y.shape) != shape:
@@ -220,10 +220,10 @@ def check_observations(y, shape, is_many=False):
 
 def check_levels(q):
   """Levels of quantiles, as an array."""
-  q = np.asarray(q, np.float64)
-  if not np.all((q > 0) & (q < 1)):
+  levels = checks.array('q', np.atleast_1d(q))
+  if levels.dtype.kind != 'f' or not np.all((levels > 0) & (levels < 1)):
     raise errors.InputError(f'`q` must lie in (0, 1). Received: q={q}')
-  return q
+  return levels.astype(np.float64).reshape(np.shape(q))
 
 
 def _standard_cdf(z):

@@ -2,6 +2,7 @@
 
 import dataclasses
 import logging
+import numbers
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ from tfp_reprior import errors, likelihoods
 from tfp_reprior.data import preparation as preparation_lib
 from tfp_reprior.data import tables
 from tfp_reprior.diagnostics import metrics
+from tfp_reprior.internal import checks
 
 _log = logging.getLogger('tfp_reprior')
 
@@ -54,10 +56,11 @@ def prepare(split, x, y, x_test, y_test, noise_scale, likelihood, standardize):
     likelihood = likelihoods.Gaussian(noise_scale)
   if isinstance(standardize, preparation_lib.Preparation):
     return Prepared(x, y, x_test, y_test, likelihood, standardize)
+  checks.boolean('standardize', standardize)
   is_known = likelihood is None or isinstance(likelihood, likelihoods.Likelihood)
   if x is None or y is None or not is_known:
     return Prepared(x, y, x_test, y_test, likelihood, preparation_lib.Preparation())  # refused soon
-  x, y = as_inputs('x', x), as_array('y', y)
+  x, y = tables.as_inputs('x', x), as_targets('y', y)
   likelihood, class_names = _classes(y, split.num_outputs, likelihood)
   # Other targets are taken as they are, and refused, if need be, by the likelihood.
   is_real = class_names is None and (likelihood is None or likelihood.has_units)
@@ -79,8 +82,8 @@ def prepare(split, x, y, x_test, y_test, noise_scale, likelihood, standardize):
   return Prepared(
     preparation.inputs(x, dtype),
     prepared_targets(y),
-    None if x_test is None else preparation.inputs(as_inputs('x_test', x_test), dtype),
-    None if y_test is None else prepared_targets(as_array('y_test', y_test)),
+    None if x_test is None else preparation.inputs(x_test, dtype, 'x_test'),
+    None if y_test is None else prepared_targets(as_targets('y_test', y_test)),
     likelihood,
     preparation,
   )
@@ -90,7 +93,7 @@ def fit(x, y, likelihood, class_names=None, missing='refuse'):
   """The preparation of data, and the likelihood of prepared targets.
 
   Args:
-    x: Inputs, what `as_inputs` returns.
+    x: Inputs, what `tables.as_inputs` returns.
     y: Real targets `[n, k]`, to be standardized; None for others.
     likelihood: In the units of `y`; None for a default that has none.
     class_names: Tuple of strings, or None.
@@ -121,28 +124,14 @@ def _num_targets(likelihood, split):
   return split.num_outputs if likelihood is None else likelihood.num_targets(split.num_outputs)
 
 
-def as_inputs(name, x):
-  """A table, or an array of finite numbers."""
-  x = tables.as_table(x) or as_array(name, x)
-  if isinstance(x, np.ndarray) and x.dtype.kind == 'O' and x.ndim == 2:
-    x = tables.as_table({f'column {i}': x[:, i] for i in range(x.shape[1])})
-  return x
-
-
-def as_array(name, a):
-  """An array of finite numbers, or of something else than numbers; booleans as integers."""
-  if isinstance(a, np.ma.MaskedArray):
-    raise errors.InputError(
-      f'`{name}` must not be masked: leave masked data out, or fill them in. Received: {name} of '
-      f'shape {a.shape} with {np.ma.count_masked(a)} masked entries'
-    )
-  a = np.asarray(a)
-  if a.dtype.kind == 'f' and not np.all(np.isfinite(a)):
-    raise errors.InputError(
-      f'`{name}` must be finite. Received: {name} of shape {a.shape} with '
-      f'{np.count_nonzero(~np.isfinite(a))} entries that are NaN or infinite'
-    )
-  return a.astype(int) if a.dtype.kind == 'b' else a
+def as_targets(name, y):
+  """An array of finite numbers, or of text or objects that may be classes."""
+  y = checks.finite_array(name, y)
+  if y.size == 0:
+    raise errors.InputError(f'`{name}` must hold targets. Received: {name} of shape {y.shape}')
+  if y.dtype.kind == 'O' and all(isinstance(v, numbers.Real) for v in y.ravel()):
+    y = checks.finite_array(name, y.tolist())  # numbers that came as objects
+  return y
 
 
 def _classes(y, num_outputs, likelihood):

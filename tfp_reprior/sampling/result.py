@@ -1,7 +1,6 @@
 """The result of sampling: traces, predictions, diagnostics, files."""
 
 import functools
-import pathlib
 import textwrap
 from typing import Any
 
@@ -13,11 +12,12 @@ from tfp_reprior import diagnostics, errors, likelihoods
 from tfp_reprior.data import preparation as preparation_lib
 from tfp_reprior.densities import posterior as posterior_lib
 from tfp_reprior.diagnostics import verdict as verdict_lib
-from tfp_reprior.internal import files
+from tfp_reprior.internal import checks, files
 from tfp_reprior.internal.types import Path
 from tfp_reprior.sampling import (
   arviz_export,
   baseline,
+  identity,
   moments,
   predicting,
   result_views,
@@ -26,7 +26,7 @@ from tfp_reprior.sampling import (
 from tfp_reprior.sampling import draws as draws_lib
 from tfp_reprior.sampling import warmup as warmup_lib
 
-FORMAT = 2  # of files
+FORMAT = 3  # of files
 
 
 class Result(result_views.Views):
@@ -198,7 +198,7 @@ class Result(result_views.Views):
 
   def _observed(self, y):
     """Targets as predictions take them: labels for classes that are given by name."""
-    y, names = np.asarray(y), self.preparation.class_names
+    y, names = checks.array('y', y), self.preparation.class_names
     if names is None or y.size > len(y):
       return y
     is_named = {str(v) for v in np.unique(y)} <= set(names)
@@ -218,11 +218,15 @@ class Result(result_views.Views):
 
   def effective_sample_size(self, name: str = 'theta') -> np.ndarray:
     """Bulk effective sample size of each quantity, of all chains together: `[r]`, or a number."""
-    return diagnostics.bulk_effective_sample_size(self.trace[name])
+    return diagnostics.bulk_effective_sample_size(self._traced(name))
 
   def r_hat(self, name: str = 'theta') -> np.ndarray:
     """Rank-normalized split R-hat of each quantity: `[r]`, or a number."""
-    return diagnostics.r_hat(self.trace[name])
+    return diagnostics.r_hat(self._traced(name))
+
+  def _traced(self, name):
+    checks.one_of('name', name, tuple(self.trace))
+    return self.trace[name]
 
   def summary(self) -> str:
     """A table of the run, the verdict on it, its mixing and its test figures, as text."""
@@ -278,11 +282,13 @@ class Result(result_views.Views):
     If layers are in data space, what the training inputs do not see of them is drawn with the
     number of the draw as seed, always the same.
     """
+    checks.index('draw', draw, len(self.draws))
     number = self.draws.numbers[draw]
     return [np.asarray(p) for p in self.posterior.split.to_weights(self.draws[draw], [number, 0])]
 
   def assign(self, draw: int = -1, chain: int = 0) -> keras.Model:
     """Sets the weights of the Keras model to a kept draw, and returns the model."""
+    checks.index('chain', chain, self.num_chains)
     network = self.posterior.split.network
     network.assign([p[chain] for p in self.weights(draw)])
     return network.model
@@ -338,8 +344,14 @@ class Result(result_views.Views):
 
   def save(self, path: Path) -> None:
     """Writes everything to the folder `path`, for `tfp_reprior.load_result`."""
-    folder = pathlib.Path(path)
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = checks.path('path', path)
+    try:
+      files.make_folder(folder)
+    except OSError as e:
+      raise errors.InputError(
+        f'`path` must be a folder that can be written to ({e.strerror}). Received: '
+        f'path={str(folder)!r}'
+      ) from e
     run = self.draws.run
     saved_models.save(self.posterior.split.network.model, folder / 'model.keras')
     self.draws.copy_to(folder / 'draws')
@@ -366,6 +378,7 @@ class Result(result_views.Views):
     description['arrays'] = files.save_arrays(folder / 'result.npz', arrays, run)
     description['model'] = files.file_digest(folder / 'model.keras')
     description['draws'] = self.draws.numbers
+    description['first_outputs'] = identity.first_outputs(self.posterior)
     description['format'] = FORMAT
     files.save_json(folder / 'result.json', description, run)
 

@@ -1,20 +1,36 @@
 """Results from the files that they were saved to."""
 
-import pathlib
-
 import keras
+import numpy as np
 
 from tfp_reprior import errors, likelihoods
 from tfp_reprior.data import preparation as preparation_lib
 from tfp_reprior.densities import posterior as posterior_lib
-from tfp_reprior.internal import files
+from tfp_reprior.internal import checks, files
 from tfp_reprior.internal.types import Path
 from tfp_reprior.models import readout_split
 from tfp_reprior.sampling import draws as draws_lib
-from tfp_reprior.sampling import moments, saved_models
+from tfp_reprior.sampling import identity, moments, saved_models
 from tfp_reprior.sampling import result as result_lib
 from tfp_reprior.sampling import warmup as warmup_lib
 from tfp_reprior.version import __version__
+
+# What result.json holds, as far as it is read: types by name, and names of settings.
+_KINDS = {
+  'settings': dict,
+  'seconds': dict,
+  'is_complete': bool,
+  'likelihood': dict,
+  'preparation': str,
+  'prior_stds': dict,
+  'warmup': (dict, type(None)),
+  'draws': list,
+  'first_outputs': list,
+}
+_SETTINGS = {
+  *('num_chains', 'num_results', 'thinning', 'sampler', 'model', 'hidden_space', 'versions'),
+  *('step_size', 'damping', 'num_integrator_steps', 'acceptance_bounds'),
+}
 
 
 def load_result(
@@ -45,11 +61,20 @@ def load_result(
   result = tfr.load_result('run')  # tomorrow, or in another process
   ```
   """
-  folder = pathlib.Path(path)
+  folder = checks.path('path', path)
+  try:
+    return _load(folder, model, likelihood)
+  except errors.InputError:
+    raise
+  except (KeyError, TypeError, AttributeError, ValueError) as e:  # what something else wrote
+    raise errors.InputError(f'{folder / "result.json"} is no result of this package ({e})') from e
+
+
+def _load(folder, model, likelihood):
   if not (folder / 'result.npz').exists():
     raise errors.InputError(
       '`path` must be a folder that holds a finished run (a file result.npz). Received: '
-      f'path={str(path)!r}'
+      f'path={str(folder)!r}'
     )
   description, run = _load_description(folder)
   arrays = files.load_arrays(folder / 'result.npz', run)
@@ -57,11 +82,16 @@ def load_result(
     raise errors.InputError(f'{folder / "result.npz"} is of another result than result.json')
   draws = draws_lib.Draws(folder / 'draws', is_writer=False, run=run)
   draws.check_present(description['draws'])
-  if model is None:
+  is_given = model is not None
+  if not is_given:
     model = saved_models.load(folder / 'model.keras', description['model'])
   split = readout_split.ReadoutSplit(model, **description['prior_stds'])
   if likelihood is None:
     likelihood = likelihoods.from_dict(description['likelihood'])
+  elif not isinstance(likelihood, likelihoods.Likelihood):
+    raise errors.InputError(
+      f'`likelihood` must be one of `tfp_reprior.likelihoods`. Received: likelihood={likelihood!r}'
+    )
   elif likelihood.to_dict() != description['likelihood']:
     raise errors.InputError(
       f'`likelihood` must be that of the run, {description["likelihood"]}. Received: likelihood='
@@ -75,8 +105,11 @@ def load_result(
     *([v for _, v in sorted(group(f'theta_{name}/').items())] for name in ('mean', 'variance'))
   )
   posterior = posterior_lib.Posterior(split, arrays['x'], arrays['y'], likelihood=likelihood)
+  posterior = posterior.in_space(description['settings']['hidden_space'])
+  if is_given:
+    _check_model(posterior, description['first_outputs'])
   return result_lib.Result(
-    posterior.in_space(description['settings']['hidden_space']),
+    posterior,
     description['settings'],
     group('trace/'),
     group('warmup/'),
@@ -89,7 +122,7 @@ def load_result(
     arrays.get('x_test'),
     arrays.get('y_test'),
     [v for _, v in sorted(group('anchor/').items())] or None,
-    preparation_lib.Preparation.from_json(description.get('preparation', '{}')),
+    _preparation(folder, description['preparation']),
   )
 
 
@@ -102,4 +135,32 @@ def _load_description(folder):
       f'{path} was written by another version of this package, {versions}, in a form that '
       f'{__version__} does not know'
     )
+  for name, kind in _KINDS.items():
+    if not isinstance(description.get(name), kind):
+      raise errors.InputError(
+        f'{path} is no result of this package: {name} is {description.get(name)!r}'
+      )
+  lacking = _SETTINGS - set(description['settings'])
+  if lacking or 'sampling' not in description['seconds']:
+    raise errors.InputError(f'{path} is no result of this package: it lacks settings or seconds')
   return description, run
+
+
+def _preparation(folder, text):
+  try:
+    return preparation_lib.Preparation.from_json(text)
+  except errors.InputError as e:
+    raise errors.InputError(f'{folder / "result.json"} is no result of this package: {e}') from e
+
+
+def _check_model(posterior, expected):
+  """Refuses a model that computes something else than that of the run."""
+  found = identity.first_outputs(posterior)
+  is_same = len(found) == len(expected) and np.allclose(
+    [float(v) for v in found], [float(v) for v in expected], rtol=0.01, atol=1e-3
+  )
+  if not is_same:
+    raise errors.InputError(
+      '`model` must be that of the run: with the same draw of its weights it gives other outputs '
+      f'for the first inputs, {found} and not {expected}'
+    )

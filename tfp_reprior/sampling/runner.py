@@ -10,7 +10,7 @@ from tfp_reprior import compilation
 from tfp_reprior.internal import distribution, random
 
 _STEPS_PER_CALL = 50
-_SECONDS_PER_CALL = 2.0
+_SECONDS_PER_CALL = 1.0  # so that Ctrl-C is answered soon
 
 
 class Carry(NamedTuple):
@@ -71,7 +71,7 @@ class Runner:
     return max(1, _STEPS_PER_CALL // self._thinning)
 
   def next_length(self, length, num_made, seconds, most=None):
-    """How many draws, or steps, to make in the next call: as many as take two seconds.
+    """How many draws, or steps, to make in the next call: as many as take a second.
 
     Args:
       length: What this function returned for the last call; 1 at first.
@@ -205,7 +205,7 @@ def run_chains(kernel, state, trace_fn, num_draws, thinning, seed, on_progress=N
     thinning: Positive integer, steps for each of them.
     seed: A seed of TFP.
     on_progress: Function that is called with a number of steps, after these were taken, and with
-      the number of draws that would take two seconds. Returns how many to make before the next
+      the number of draws that would take a second. Returns how many to make before the next
       call, at most that many, the same for all workers; 0 ends the run.
     run_loop: As of `Runner`.
 

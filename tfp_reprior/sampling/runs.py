@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from tfp_reprior import compilation, data, diagnostics, errors, likelihoods
 from tfp_reprior.densities import posterior as posterior_lib
-from tfp_reprior.internal import distribution, gradients
+from tfp_reprior.internal import checks, distribution, gradients
 from tfp_reprior.internal import workers as workers_lib
 from tfp_reprior.internal.types import NoiseScale, Path
 from tfp_reprior.models import readout_split
@@ -44,7 +44,7 @@ def sample_posterior(
   sampler: str = 'auto',
   regularizer: float | str | None = None,
   hidden_space: str | None = None,
-  layer_regularizer: float | Sequence[float] | None = None,
+  layer_regularizer: float | str | Sequence[float] | None = None,
   step_size: float | None = None,
   damping: float | None = None,
   num_integrator_steps: int | None = None,
@@ -102,8 +102,9 @@ def sample_posterior(
       what layers do to the training inputs; `Result.weights` has the weights.
     layer_regularizer: Positive float, for a map on every fully connected layer, or one for each of
       `tfp_reprior.LayerwiseReprior.layer_names`: 3 is a good value where data outnumber the width;
-      by default only the readout has one. Warm-up moves the anchor of each chain to where the chain
-      is; it stays where it is from the last adaptation of the step size on.
+      `'tuned'` warms up with and without, and takes what mixes faster. By default only the readout
+      has a map. Warm-up moves the anchor of each chain to where the chain is; it stays where it is
+      from the last adaptation of the step size on.
     step_size: Positive float. By default warm-up finds it; if it is given, there is no warm-up.
     damping: Float in [0, 1], the part of the momentum's variance that a transition replaces. By
       default warm-up finds it; with a `step_size` it is
@@ -234,7 +235,7 @@ def _make_driver(
   standardize,
   **settings,
 ):
-  del resume  # for the run
+  checks.boolean('resume', resume)
   given = dict(x=x, y=y, noise_scale=noise_scale, likelihood=likelihood, chunk_size=chunk_size)
   given = {name: value for name, value in given.items() if value is not None}
   posterior, preparation = model, data.Preparation()

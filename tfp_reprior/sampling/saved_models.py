@@ -55,12 +55,13 @@ def save(model, path):
     model: A `keras.Model`.
     path: The file, which ends in .keras.
   """
-  temporary = path.with_name('temporary.keras')  # Keras insists on how the name ends
+  temporary = files.temporary_path(path, '.keras')  # Keras insists on how the name ends
   try:
     model.save(temporary)
     with open(temporary, 'rb') as file:
       os.fsync(file.fileno())
     os.replace(temporary, path)  # whole or not at all
+    files.sync_folder(path.parent)
   except (NotImplementedError, TypeError, ValueError) as e:
     warnings.warn(f'Keras cannot save the model ({e}): {_NEEDED}.', stacklevel=4)
   finally:

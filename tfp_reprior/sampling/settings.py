@@ -37,7 +37,7 @@ class Settings:
   sampler: str = 'auto'
   regularizer: float | str | None = None
   hidden_space: str | None = None
-  layer_regularizer: float | Sequence[float] | None = None
+  layer_regularizer: float | str | Sequence[float] | None = None
   step_size: float | None = None
   damping: float | None = None
   num_integrator_steps: int | None = None
@@ -76,7 +76,7 @@ class Settings:
       )
     self._check_layer_regularizer()
     if self.regularizer == 'tuned':
-      self._check_tuned_regularizer()
+      self._check_tuned('regularizer')
     elif not (self.regularizer in (None, math.inf) or isinstance(self.regularizer, str)):
       self._set(
         'regularizer',
@@ -94,14 +94,17 @@ class Settings:
         f'Received: layer_regularizer={value}, sampler={self.sampler!r}, '
         f'regularizer={self.regularizer!r}'
       )
+    if isinstance(value, str) and value == 'tuned':
+      self._check_tuned('layer_regularizer')
+      return
     is_one = isinstance(value, numbers.Real)
     values = layer_maps.check_regularizers('layer_regularizer', [value] if is_one else value)
     self._set('layer_regularizer', values[0] if is_one else values)
 
-  def _check_tuned_regularizer(self):
+  def _check_tuned(self, name):
     if self.step_size is not None:
       raise errors.InputError(
-        "`regularizer='tuned'` finds a step size for each of several regularizers: leave "
+        f"`{name}='tuned'` finds a step size for each of several regularizers: leave "
         f'`step_size` out. Received: step_size={self.step_size}'
       )
 

@@ -9,6 +9,7 @@ import pathlib
 import numpy as np
 
 from tfp_reprior import errors
+from tfp_reprior.internal import files
 
 _MOST_PENDING = 2**22  # bytes that wait in memory for the file
 _READ_AT_ONCE = 2**22
@@ -58,14 +59,15 @@ class Trace:
       return
     content = b''.join(r.tobytes() for r in self._pending)
     if not self._num_written:
-      # Not emptied: a result of this process may still have the old one mapped.
+      # Neither emptied nor cut: a result of this process may still have the old one mapped.
       self._path.unlink(missing_ok=True)
     with open(self._path, 'r+b' if self._num_written else 'xb') as file:
-      file.truncate(self._num_bytes)
       file.seek(self._num_bytes)
       file.write(content)
       file.flush()
       os.fsync(file.fileno())
+    if not self._num_written:
+      files.sync_folder(self._path.parent)
     self._digest.update(content)
     self._num_written += len(content) // self._dtype.itemsize
     self._pending = []
@@ -119,5 +121,4 @@ class Trace:
     return {name: pieces[0][name] for name in self._dtype.names} if pieces else {}
 
   def _written(self):
-    mapped = np.memmap(self._path, self._dtype, 'r', shape=(self._num_written,))
-    return np.asarray(mapped)
+    return files.map_records(self._path, self._dtype, self._num_written)

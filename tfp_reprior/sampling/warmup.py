@@ -90,6 +90,7 @@ class Warmup(NamedTuple):
     blocks: List of every `Block`, in order.
     doubts: List of `tfp_reprior.diagnostics.Reason`, for the verdict on the run.
     regularizer: That of the map.
+    layer_regularizer: Those of the maps of hidden layers, a list; None without such maps.
     state: Where the chains ended, in the coordinates of the sampler; not saved with a result.
     anchor: The anchor that these depend on, a list of hidden parts, if every layer has a map; not
       saved either: `Result.anchor` is the same.
@@ -104,6 +105,7 @@ class Warmup(NamedTuple):
   regularizer: float | str | None = None
   state: list[np.ndarray] | None = None
   anchor: list[np.ndarray] | None = None
+  layer_regularizer: list[float] | None = None
 
   @property
   def ess_per_gradient(self) -> float:
