@@ -6,6 +6,7 @@ in the order of sorted classes. What a model needs beyond `tfp_reprior` and scik
 when it is called: an ImportError says that it is not installed.
 """
 
+import functools
 import warnings
 
 import numpy as np
@@ -26,12 +27,12 @@ _NUM_MEMBERS = 5
 _WIDTH, _DEPTH = 64, 2  # of the networks, as the estimators have by default
 
 
-def bnn(x, y, x_test, seed, is_class):
+def bnn(x, y, x_test, seed, is_class, **settings):
   """Ours, with nothing but the data. Returns figures of the run as well."""
   kind = tfr.sklearn.BNNClassifier if is_class else tfr.sklearn.BNNRegressor
   with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter('always', tfr.diagnostics.SamplingWarning)
-    model = kind(seed=seed).fit(x, y)
+    model = kind(seed=seed, **settings).fit(x, y)
   mixing = model.result_.verdict.mixing['f']
   figures = {
     'r_hat': mixing.r_hat,
@@ -160,12 +161,16 @@ def nuts(x, y, x_test, seed, is_class):
 
 MODELS = {
   'bnn': bnn,
+  'bnn_student_t': functools.partial(bnn, likelihood='student_t'),
+  'bnn_heteroscedastic': functools.partial(bnn, likelihood='heteroscedastic'),
   'gaussian_process': gaussian_process,
   'linear': linear,
   'boosted_trees': boosted_trees,
   'mlp_ensemble': mlp_ensemble,
   'nuts': nuts,
 }
+# Those that are not for classes.
+REAL_ONLY = ('bnn_student_t', 'bnn_heteroscedastic')
 
 
 def _numbers():
