@@ -18,7 +18,7 @@ from sklearn.utils import estimator_checks
 
 import tfp_reprior as tfr
 from tfp_reprior import sklearn as estimators
-from tfp_reprior.sampling import runs
+from tfp_reprior.sampling import result_files, runs
 
 SMALL = dict(width=8, depth=1, num_chains=2, num_results=8, thinning=2)
 RNG = np.random.default_rng(0)
@@ -172,8 +172,8 @@ class _Ridge:
 )
 def test_scikit_learn_checks_with_a_linear_model(estimator, check, monkeypatch):
   monkeypatch.setattr(runs, 'sample_posterior', _Ridge)
-  monkeypatch.setattr(estimators, '_to_bytes', pickle.dumps)
-  monkeypatch.setattr(estimators, '_from_bytes', pickle.loads)
+  monkeypatch.setattr(result_files, 'to_bytes', pickle.dumps)
+  monkeypatch.setattr(result_files, 'from_bytes', pickle.loads)
   check(estimator)
 
 

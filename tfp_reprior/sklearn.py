@@ -1,10 +1,6 @@
 """Estimators for scikit-learn: `fit`, `predict` and intervals, for tables of numbers and text."""
 
-import io
-import pathlib
-import tempfile
 import warnings
-import zipfile
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,7 +12,6 @@ from tfp_reprior import diagnostics, errors, likelihoods, models
 from tfp_reprior.data import tables
 from tfp_reprior.internal import checks, gradients
 from tfp_reprior.internal.types import Activation, NoiseScale, Path
-from tfp_reprior.sampling import draws as draws_lib
 from tfp_reprior.sampling import preparing, result_files, runs
 
 try:
@@ -99,13 +94,13 @@ class _BNN(sklearn.base.BaseEstimator):
   def __getstate__(self):
     state = dict(super().__getstate__())
     if 'result_' in state:
-      state[_BYTES] = _to_bytes(state.pop('result_'))
+      state[_BYTES] = result_files.to_bytes(state.pop('result_'))
     return state
 
   def __setstate__(self, state):
     super().__setstate__({name: value for name, value in state.items() if name != _BYTES})
     if _BYTES in state:
-      self.result_ = _from_bytes(state[_BYTES])
+      self.result_ = result_files.from_bytes(state[_BYTES])
 
 
 class BNNRegressor(sklearn.base.MultiOutputMixin, sklearn.base.RegressorMixin, _BNN):
@@ -383,27 +378,3 @@ def _targets(y):
   if y is None:
     raise errors.InputError('`y` is missing: requires y to be passed, but the target y is None')
   return y
-
-
-def _to_bytes(result):
-  """What `Result.save` writes, as one archive."""
-  with tempfile.TemporaryDirectory() as folder, io.BytesIO() as buffer:
-    result.save(folder)
-    root = pathlib.Path(folder)
-    with zipfile.ZipFile(buffer, 'w') as archive:
-      for path in sorted(p for p in root.rglob('*') if p.is_file()):
-        archive.write(path, path.relative_to(root))
-    return buffer.getvalue()
-
-
-def _from_bytes(content):
-  """The result that `_to_bytes` was called of, with its draws in memory."""
-  with tempfile.TemporaryDirectory() as folder:
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-      archive.extractall(folder)
-    result = result_files.load_result(folder)
-    kept = draws_lib.Draws()
-    for i, number in enumerate(result.draws.numbers):
-      kept.add(number, result.draws[i])
-    result.draws = kept
-  return result

@@ -1,4 +1,4 @@
-"""Models of tables to compare with: scikit-learn's, and NUTS of NumPyro on the same network.
+"""Models of tables to compare with: scikit-learn's, Laplace's, and NUTS on the same network.
 
 Each takes a frame `x`, targets `y` and a frame `x_test`, and returns a predictive distribution at
 the latter: for real targets a `tfp_reprior.sampling.Prediction`, for classes probabilities `[m, k]`
@@ -24,6 +24,7 @@ from sklearn.gaussian_process import kernels
 import tfp_reprior as tfr
 
 _NUM_MEMBERS = 5
+_LAPLACE_STEPS = 1000  # of training
 _WIDTH, _DEPTH = 64, 2  # of the networks, as the estimators have by default
 
 
@@ -44,18 +45,18 @@ def bnn(x, y, x_test, seed, is_class, **settings):
 
 def gaussian_process(x, y, x_test, seed, is_class):
   """Exact for real targets, a scale for each input; by Laplace's approximation for classes."""
-  numbers = _numbers()
-  d = numbers.fit_transform(x).shape[1]
+  to_numbers = numbers()
+  d = to_numbers.fit_transform(x).shape[1]
   if is_class:
     model = sklearn.gaussian_process.GaussianProcessClassifier(
       kernels.ConstantKernel() * kernels.RBF(np.sqrt(d)), random_state=seed
     )
-    return _fit(numbers, model, x, y).predict_proba(x_test)
+    return _fit(to_numbers, model, x, y).predict_proba(x_test)
   kernel = kernels.ConstantKernel() * kernels.RBF(np.full(d, np.sqrt(d)), (1e-2, 1e4))
   model = sklearn.gaussian_process.GaussianProcessRegressor(
     kernel + kernels.WhiteKernel(), normalize_y=True, n_restarts_optimizer=1, random_state=seed
   )
-  return _gaussian(*_fit(numbers, model, x, y).predict(x_test, return_std=True))
+  return _gaussian(*_fit(to_numbers, model, x, y).predict(x_test, return_std=True))
 
 
 def linear(x, y, x_test, seed, is_class):
@@ -64,8 +65,8 @@ def linear(x, y, x_test, seed, is_class):
     model = sklearn.linear_model.LogisticRegressionCV(
       scoring='neg_log_loss', max_iter=2000, random_state=seed
     )
-    return _fit(_numbers(), model, x, y).predict_proba(x_test)
-  model = _fit(_numbers(), sklearn.linear_model.BayesianRidge(), x, y)
+    return _fit(numbers(), model, x, y).predict_proba(x_test)
+  model = _fit(numbers(), sklearn.linear_model.BayesianRidge(), x, y)
   return _gaussian(*model.predict(x_test, return_std=True))
 
 
@@ -73,9 +74,9 @@ def boosted_trees(x, y, x_test, seed, is_class):
   """Histogram gradient boosting; the noise of real targets is that of five-fold residuals."""
   if is_class:
     model = sklearn.ensemble.HistGradientBoostingClassifier(random_state=seed)
-    return _fit(_numbers(), model, x, y).predict_proba(x_test)
+    return _fit(numbers(), model, x, y).predict_proba(x_test)
   model = sklearn.pipeline.make_pipeline(
-    _numbers(), sklearn.ensemble.HistGradientBoostingRegressor(random_state=seed)
+    numbers(), sklearn.ensemble.HistGradientBoostingRegressor(random_state=seed)
   )
   mean = model.fit(x, y).predict(x_test)
   return _gaussian(mean, np.full(len(mean), _residual_std(model, x, y)))
@@ -96,7 +97,7 @@ def mlp_ensemble(x, y, x_test, seed, is_class):
       network = sklearn.compose.TransformedTargetRegressor(
         network, transformer=sklearn.preprocessing.StandardScaler()
       )
-    return sklearn.pipeline.make_pipeline(_numbers(), network)
+    return sklearn.pipeline.make_pipeline(numbers(), network)
 
   members = [make(i).fit(x, y) for i in range(_NUM_MEMBERS)]
   if is_class:
@@ -113,7 +114,7 @@ def nuts(x, y, x_test, seed, is_class):
   import numpyro
   from numpyro import distributions as dist
 
-  scaler = sklearn.pipeline.make_pipeline(_numbers(), sklearn.preprocessing.StandardScaler())
+  scaler = sklearn.pipeline.make_pipeline(numbers(), sklearn.preprocessing.StandardScaler())
   x, x_test = scaler.fit_transform(x), scaler.transform(x_test)
   classes, labels = np.unique(y, return_inverse=True) if is_class else (None, None)
   center, unit = (0.0, 1.0) if is_class else (np.mean(y), np.std(y))
@@ -159,6 +160,55 @@ def nuts(x, y, x_test, seed, is_class):
   return tfr.sampling.Prediction(center + unit * f, np.zeros_like(f), (unit * noise) ** 2)
 
 
+def laplace(x, y, x_test, seed, is_class):
+  """Laplace's approximation of one network of the same size, by `laplace-torch`.
+
+  All layers, with Kronecker factors; precision of the prior, and noise, by the evidence.
+  """
+  import torch
+  from laplace import Laplace
+
+  torch.manual_seed(seed)
+  to_numbers = numbers()
+  inputs = torch.tensor(to_numbers.fit_transform(x), dtype=torch.float32)
+  new = torch.tensor(to_numbers.transform(x_test), dtype=torch.float32)
+  center, unit = (0.0, 1.0) if is_class else (np.mean(y), np.std(y))
+  if is_class:
+    classes, labels = np.unique(y, return_inverse=True)
+    targets, num_outputs, loss_fn = torch.tensor(labels), len(classes), torch.nn.CrossEntropyLoss()
+  else:
+    targets = torch.tensor((y - center) / unit, dtype=torch.float32)[:, None]
+    num_outputs, loss_fn = 1, torch.nn.MSELoss()
+  sizes = [inputs.shape[1], *[_WIDTH] * _DEPTH, num_outputs]
+  layers = [
+    layer
+    for pair in zip(sizes[:-1], sizes[1:], strict=True)
+    for layer in (torch.nn.Linear(*pair), torch.nn.GELU())
+  ]
+  network = torch.nn.Sequential(*layers[:-1])
+  optimizer = torch.optim.Adam(network.parameters(), lr=1e-3, weight_decay=1e-4)
+  for _ in range(_LAPLACE_STEPS):
+    optimizer.zero_grad()
+    loss_fn(network(inputs), targets).backward()
+    optimizer.step()
+  rows = torch.utils.data.TensorDataset(inputs, targets)
+  task = 'classification' if is_class else 'regression'
+  found = Laplace(network, task, subset_of_weights='all', hessian_structure='kron')
+  found.fit(torch.utils.data.DataLoader(rows, batch_size=len(rows)))
+  logs = torch.zeros(2, requires_grad=True)  # of precision and noise
+  optimizer = torch.optim.Adam([logs], lr=0.1)
+  for _ in range(_LAPLACE_STEPS // 5):
+    optimizer.zero_grad()
+    noise = {} if is_class else {'sigma_noise': logs[1].exp()}
+    (-found.log_marginal_likelihood(logs[0].exp(), **noise)).backward()
+    optimizer.step()
+  if is_class:
+    return found(new, link_approx='probit').detach().numpy().astype(np.float64)
+  mean, variance = (np.asarray(v.detach(), np.float64).reshape(-1) for v in found(new))
+  noise_variance = float(found.sigma_noise.detach() ** 2)
+  return _gaussian(center + unit * mean, unit * np.sqrt(variance + noise_variance))
+
+
 MODELS = {
   'bnn': bnn,
   'bnn_student_t': functools.partial(bnn, likelihood='student_t'),
@@ -168,12 +218,13 @@ MODELS = {
   'boosted_trees': boosted_trees,
   'mlp_ensemble': mlp_ensemble,
   'nuts': nuts,
+  'laplace': laplace,
 }
 # Those that are not for classes.
 REAL_ONLY = ('bnn_student_t', 'bnn_heteroscedastic')
 
 
-def _numbers():
+def numbers():
   """Standardized numbers, and one-hot categories, of a frame."""
   return make_column_transformer(
     (sklearn.preprocessing.StandardScaler(), make_column_selector(dtype_include='number')),
@@ -184,11 +235,11 @@ def _numbers():
   )
 
 
-def _fit(numbers, model, x, y):
+def _fit(to_numbers, model, x, y):
   with warnings.catch_warnings():
     warnings.simplefilter('ignore', sklearn.exceptions.ConvergenceWarning)  # of kernels at bounds
     warnings.simplefilter('ignore', FutureWarning)
-    return sklearn.pipeline.make_pipeline(numbers, model).fit(x, y)
+    return sklearn.pipeline.make_pipeline(to_numbers, model).fit(x, y)
 
 
 def _residual_std(model, x, y):

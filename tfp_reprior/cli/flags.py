@@ -28,6 +28,7 @@ CHAINS = (
   'thinning',
   'num_warmup_steps',
   'num_burnin_steps',
+  'start',
 )
 
 DATA = """\
@@ -260,6 +261,16 @@ def add_chains(group):
     None,
     'steps between warm-up and the first draw; by default 0, and a fifth of the others with a '
     '--step_size, which leaves warm-up out',
+  )
+  add(
+    group,
+    '--start',
+    str,
+    'auto',
+    'where chains start: prior, at draws; optimized, where these climb to, in a phase that is part '
+    'of warm-up; auto, draws',
+    choices=('auto', 'prior', 'optimized'),
+    metavar='NAME',
   )
 
 

@@ -100,7 +100,7 @@ class Driver:
     warmup_lib.check_momentum(self._sampler, settings)
     room.check_memory(self._sampler.posterior.split, settings)
     self._run_id = None  # which a folder has
-    self._start = starts.choose(settings.start, posterior)
+    self._start = starts.choose(settings.start)
     names = ('warm-up', 'start', 'sampling', 'projections')
     self._seeds = dict(zip(names, random.split_seed(settings.seed, n=len(names)), strict=True))
     self._keep_every = room.choose_keep_every(

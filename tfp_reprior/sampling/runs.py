@@ -118,10 +118,9 @@ def sample_posterior(
     over_dispersion: Positive float, the spread of the starts, relative to N(0, I).
     start: Where chains start: `'prior'`, at draws of the prior of the coordinates, which for wide
       networks are close to draws of the posterior; `'optimized'`, where these draws climb to, each
-      by itself, by Adam, in a phase before warm-up that takes a third of its gradients; `'model'`,
-      at the weights that `model` has, turned a little at random for each chain: then chains that
-      agree do not show that there is no other region. `'auto'` optimizes if there are 20 times as
-      many data as readout features, and takes draws otherwise.
+      by itself, by Adam, in a phase that takes up to 150 of the gradients of warm-up; `'model'`, at
+      the weights that `model` has, turned a little at random for each chain: then chains that agree
+      do not show that there is no other region. `'auto'` takes draws: see docs/warmup.md.
     seed: Integer, of everything random.
     run_dir: Folder for checkpoints, kept draws, TensorBoard events and the result.
     resume: Whether to go on with what `run_dir` holds; otherwise it must not hold a run.

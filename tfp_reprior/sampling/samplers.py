@@ -59,12 +59,10 @@ class Sampler:
       sampler, which reports log-densities with respect to N(0, I) on the moving parts. A kernel
       without momentum ignores the last two. For warm-up it also takes an `inverse_temperature`, the
       power of the likelihood, and whether the kernel `is_calibrated`.
-    log_likelihood_fn: Function of the moving parts of a state; returns the log-density with respect
-      to N(0, I), up to a constant, `[c]`.
+    log_likelihood_fn: Function of moving parts; returns their log-density relative to N(0, I).
     start_fn: Function of a number of chains and a seed; returns states to start from.
-    state_fn: Function of the parts of the posterior and a seed; returns a state with these hidden
-      weights, and the readout too, unless it is integrated out; parameters of the likelihood are
-      where chains start on average.
+    state_fn: Function of the parts of the posterior and a seed; returns a state of these weights,
+      with a readout of its own if that is integrated out, and typical scales of the likelihood.
     parts_fn: Function of a state; returns the parts of the posterior, a list.
     theta_fn: Function of a state, and of a seed for what layers in data space leave open; returns
       the weights of the network, a list of parts.

@@ -13,7 +13,7 @@ from tfp_reprior.models import data_space_layers
 from tfp_reprior.sampling import samplers, starts
 
 _FEWEST_WARMUP_STEPS = 100
-_OPTIMIZATION_STEPS = 300  # if there is no warm-up to take a part of
+_OPTIMIZATION_STEPS = 150  # more of them fit noise, which chains take long to forget
 
 
 @dataclasses.dataclass(frozen=True)
@@ -143,11 +143,11 @@ class Settings:
   def budgets(self, start: str) -> dict[str, int]:
     """Gradients of each chain before the first draw, by phase, for a start that is settled.
 
-    An optimization takes a third of those of warm-up.
+    An optimization takes at most a third of those of warm-up.
     """
     num_first = 0
     if start == 'optimized':
-      num_first = self.warmup_budget // 3 or _OPTIMIZATION_STEPS
+      num_first = min(self.warmup_budget // 3 or _OPTIMIZATION_STEPS, _OPTIMIZATION_STEPS)
     return {
       'optimization': num_first,
       'warm-up': max(0, self.warmup_budget - num_first),

@@ -15,8 +15,6 @@ from tfp_reprior.sampling import runner, warmup
 
 _PHASE = 'optimization'
 NAMES = ('auto', 'prior', 'optimized', 'model')
-# Data for each readout feature from which on `'auto'` optimizes: docs/warmup.md has the figures.
-MANY_DATA = 20
 # By how much of an independent draw the weights of a model are varied: a turn by 0.1.
 _TURN = 0.1
 _STEP_SIZE = 0.03  # of the first steps of Adam, in standard deviations of the prior
@@ -24,12 +22,9 @@ _DECAYS = 0.9, 0.99
 _SMALLEST = 1e-30  # squared gradient
 
 
-def choose(name, posterior):
-  """The start that a name of `NAMES` means for a posterior: one of the other three."""
-  if name != 'auto':
-    return name
-  ratio = posterior.x.shape[0] / posterior.split.num_features
-  return 'optimized' if ratio >= MANY_DATA else 'prior'
+def choose(name):
+  """The start that a name of `NAMES` means: one of the other three."""
+  return 'prior' if name == 'auto' else name  # docs/warmup.md has the figures
 
 
 def states(name, sampler, num_chains, seed):
