@@ -15,6 +15,7 @@ from tfp_reprior.mcmc import jittered
 from tfp_reprior.sampling import (
   anchors,
   checkpoints,
+  coordinates,
   identity,
   map_choices,
   moments,
@@ -69,11 +70,11 @@ class Driver:
     self._preparation = preparation
     self._posterior = posterior
     if settings.regularizer is None:  # one name for what is the same run
-      default = samplers.default_regularizer(
+      default = coordinates.regularizer(
         posterior.likelihood, settings.sampler, settings.layer_regularizer
       )
       settings = dataclasses.replace(settings, regularizer=default)
-    self._settings = settings
+    self._settings = settings = dataclasses.replace(settings, start=starts.choose(settings.start))
     with checks.like_training('x_test'):
       self._x_test = None if x_test is None else posterior.check_inputs(x_test)
     self._y_test = None
@@ -98,15 +99,13 @@ class Driver:
       some.layer_regularizer,
     )
     warmup_lib.check_momentum(self._sampler, settings)
-    room.check_memory(self._sampler.posterior.split, settings)
+    split = self._sampler.posterior.split
+    room.check_memory(split, settings)
     self._run_id = None  # which a folder has
-    self._start = starts.choose(settings.start)
     names = ('warm-up', 'start', 'sampling', 'projections')
     self._seeds = dict(zip(names, random.split_seed(settings.seed, n=len(names)), strict=True))
-    self._keep_every = room.choose_keep_every(
-      self._sampler.posterior.split, settings, run_dir is not None
-    )
-    self._budgets = settings.budgets(self._start)
+    self._keep_every = room.choose_keep_every(split, settings, run_dir is not None)
+    self._budgets = settings.budgets
     self._phases = phases.Phases(
       self._workers, self._folder, self._checkpoint_seconds, self._progress
     )
@@ -134,8 +133,8 @@ class Driver:
     if self._folder is None or not self._workers.is_chief:
       yield
       return
-    split = self._sampler.posterior.split
-    checkpoints.check_room(self._folder, room.disk_bytes(split, self._settings, self._keep_every))
+    num_bytes = room.disk_bytes(self._sampler.posterior.split, self._settings, self._keep_every)
+    checkpoints.check_room(self._folder, num_bytes)
     with contextlib.ExitStack() as stack:
       try:
         stack.enter_context(files.held(self._folder))
@@ -176,15 +175,13 @@ class Driver:
       sampler.run_loop,
     )
     position = position_lib.Position(
-      starts.states(self._start, sampler, settings.num_chains, self._seeds['start']),
+      starts.states(settings.start, sampler, settings.num_chains, self._seeds['start']),
       self._posterior.split.dtype,
       sampler.anchor,
       self._phases.store,
     )
     self._phases.restore(position, self._check_draws)
-    starts.climb(
-      position, self._phases, sampler, self._budgets['optimization'], self._seeds['start']
-    )
+    starts.climb(position, self._phases, sampler, self._budgets, self._seeds['start'])
     num_done = int(np.sum(position.trace('warm-up').get('steps', 0)))
     num_steps = self._budgets['warm-up'] + self._budgets['burn-in']
     bar = self._phases.progress_bar('warm-up', num_steps, num_done)
@@ -348,7 +345,6 @@ class Driver:
       self._sampler,
       self._x_test,
       self._keep_every,
-      self._budgets,
       self._preparation,
     )
     self._workers.check_same('data, model and settings', json.dumps(described).encode())
@@ -375,7 +371,7 @@ class Driver:
 
   def _result(self, position, draws, warmup, chosen, steps_per_draw):
     settings = {
-      **identity.settled(self._settings, self._sampler, chosen, self._start),
+      **identity.settled(self._settings, self._sampler, chosen),
       'thinning': steps_per_draw,
       'num_warmup_steps': 0 if warmup is None else warmup.num_gradients,
       'num_burnin_steps': self._budgets['burn-in'],

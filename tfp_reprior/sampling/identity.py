@@ -56,13 +56,12 @@ def facts(posterior):
   }
 
 
-def settled(settings, sampler, chosen, start):
+def settled(settings, sampler, chosen):
   """`Settings` with what a run decided: a dict for JSON."""
   return {
     **dataclasses.asdict(settings),
     **chosen,
     'sampler': sampler.name,
-    'start': start,
     'regularizer': sampler.regularizer,
     'hidden_space': sampler.hidden_space,
     'layer_regularizer': sampler.layer_regularizer,
@@ -72,7 +71,7 @@ def settled(settings, sampler, chosen, start):
   }
 
 
-def describe(posterior, settings, sampler, x_test, keep_every, budgets, preparation):
+def describe(posterior, settings, sampler, x_test, keep_every, preparation):
   """A dict for JSON that two calls share if they are the same run."""
   described = {**dataclasses.asdict(settings), **facts(posterior), 'sampler': sampler.name}
   # By name only layers that Keras numbers itself would differ; what counts is what is computed.
@@ -83,7 +82,7 @@ def describe(posterior, settings, sampler, x_test, keep_every, budgets, preparat
     'hidden_space': [s.space for s in sampler.posterior.split.layer_spaces] or None,
     'num_replicas': 1 if sampler.strategy is None else sampler.strategy.num_replicas_in_sync,
     'keep_every': keep_every,
-    'budgets': budgets,
+    'budgets': settings.budgets,
     'shapes of the weights': [list(s) for s in posterior.split.network.event_shapes],
     'outputs of the model for the first inputs': first_outputs(sampler.posterior),
     'x': _digest(posterior.x),

@@ -20,8 +20,8 @@ from tfp_reprior.densities import (
 from tfp_reprior.densities import posterior as posterior_lib
 from tfp_reprior.internal import checks, distribution
 from tfp_reprior.mcmc import crank_nicolson, rotation_langevin, underdamped_langevin
-from tfp_reprior.models import data_space_layers
 from tfp_reprior.sampling import anchors
+from tfp_reprior.sampling import coordinates as coordinates_lib
 
 NAMES = (
   'auto',
@@ -134,43 +134,6 @@ class Sampler:
     return f'Sampler({self.name!r}, regularizer={self.regularizer!r}, {self.posterior!r})'
 
 
-def _resolve_space(posterior, name, strategy, hidden_space):
-  """The `hidden_space` that a sampler has by default, or that it is asked for."""
-  is_known = checks.static_value(posterior.x) is not None
-  is_whole = is_known and posterior.split.chunk_size is None
-  is_possible = is_whole and not name.endswith('standard')
-  if hidden_space is None:
-    current = posterior.split.hidden_space
-    if not is_possible or current != 'weights':
-      return current if is_possible else 'weights'
-    # Layers have variables, which graphs cannot make.
-    return 'auto' if name == 'auto' and strategy is None and not tf.inside_function() else 'weights'
-  checks.one_of('hidden_space', hidden_space, data_space_layers.HIDDEN_SPACES)
-  if hidden_space == 'data' and not is_possible:
-    raise errors.InputError(
-      'The standard parametrisation, and chunks of data, are for weights. Received: '
-      f'hidden_space={hidden_space!r}, sampler={name!r}, chunk_size={posterior.split.chunk_size}'
-    )
-  return hidden_space if is_possible else 'weights'
-
-
-def _check_layerwise(name, regularizer, strategy, layer_regularizer):
-  if regularizer == math.inf or strategy is not None:
-    raise errors.InputError(
-      'A map on every layer goes with one on the readout, on one device: leave `layer_regularizer` '
-      f'out. Received: layer_regularizer={layer_regularizer}, sampler={name!r}, '
-      f'regularizer={regularizer!r}, strategy={strategy!r}'
-    )
-
-
-def default_regularizer(likelihood, name, layer_regularizer):
-  """The `regularizer` of a sampler that was asked for none."""
-  if name.endswith('standard'):
-    return math.inf
-  has_map = layer_regularizer is not None  # on every layer, then on the readout too
-  return likelihood.default_regularizer if has_map else likelihood.sampler_regularizer
-
-
 def _in_graph(fn):
   """The function, in a graph: strategies are slow outside of graphs."""
   graph_fn = tf.function(fn, autograph=False)
@@ -256,14 +219,14 @@ def make_sampler(
   """
   name = checks.one_of('sampler', sampler, NAMES)
   checks.positive('over_dispersion', over_dispersion)
-  hidden_space = _resolve_space(posterior, name, strategy, hidden_space)
+  hidden_space = coordinates_lib.hidden_space(posterior, name, strategy, hidden_space)
   posterior = posterior.in_space(hidden_space)
   is_in_weights = not posterior.split.names_in_data_space
   name = 'rotation' if name == 'auto' else name
   prefix = 'uncalibrated_'
   is_calibrated, kind = not name.startswith(prefix), name.removeprefix(prefix)
   if regularizer is None:
-    regularizer = default_regularizer(posterior.likelihood, name, layer_regularizer)
+    regularizer = coordinates_lib.regularizer(posterior.likelihood, name, layer_regularizer)
   if kind == 'standard':
     kind, regularizer = 'langevin', math.inf
   is_standard = regularizer == math.inf
@@ -285,7 +248,7 @@ def make_sampler(
     collapsed = collapsed_posterior.CollapsedPosterior(posterior, strategy=data_strategy)
   layerwise = None
   if layer_regularizer is not None:
-    _check_layerwise(name, regularizer, strategy, layer_regularizer)
+    coordinates_lib.check_layerwise(name, regularizer, strategy, layer_regularizer)
     layerwise = layerwise_posterior.LayerwisePosterior(
       posterior, posterior.sample_prior(seed=0), layer_regularizer, regularizer
     )

@@ -140,13 +140,14 @@ class Settings:
       return self.num_burnin_steps
     return 0 if self.step_size is None else self.num_results * self.thinning // 5
 
-  def budgets(self, start: str) -> dict[str, int]:
-    """Gradients of each chain before the first draw, by phase, for a start that is settled.
+  @property
+  def budgets(self) -> dict[str, int]:
+    """Gradients of each chain before the first draw, by phase.
 
     An optimization takes at most a third of those of warm-up.
     """
     num_first = 0
-    if start == 'optimized':
+    if self.start == 'optimized':
       num_first = min(self.warmup_budget // 3 or _OPTIMIZATION_STEPS, _OPTIMIZATION_STEPS)
     return {
       'optimization': num_first,

@@ -133,17 +133,17 @@ class Ascent(tfp.mcmc.TransitionKernel):
     return value, [tf.where(tf.math.is_finite(g), g, tf.zeros_like(g)) for g in gradients]
 
 
-def climb(position, phases, sampler, num_steps, seed):
+def climb(position, phases, sampler, budgets, seed):
   """Runs the phase that optimizes starts, or goes on with it.
 
   Args:
     position: The `Position` of the run, which is changed.
     phases: The `Phases`.
     sampler: A `tfp_reprior.sampling.Sampler`.
-    num_steps: Integer, gradients of each chain; 0 for no such phase.
+    budgets: Dict of the gradients of each chain by phase; 0 for no such phase.
     seed: A seed of TFP.
   """
-  num_done = position.num_done[_PHASE]
+  num_steps, num_done = budgets[_PHASE], position.num_done[_PHASE]
   if num_done >= num_steps:
     return
 
