@@ -24,7 +24,6 @@ from sklearn.gaussian_process import kernels
 import tfp_reprior as tfr
 
 _NUM_MEMBERS = 5
-_LAPLACE_STEPS = 1000  # of training
 _WIDTH, _DEPTH = 64, 2  # of the networks, as the estimators have by default
 
 
@@ -163,10 +162,12 @@ def nuts(x, y, x_test, seed, is_class):
 def laplace(x, y, x_test, seed, is_class):
   """Laplace's approximation of one network of the same size, by `laplace-torch`.
 
-  All layers, with Kronecker factors; precision of the prior, and noise, by the evidence.
+  All layers, with Kronecker factors; precisions of the prior, and noise, by the evidence, while the
+  network is trained.
   """
   import torch
-  from laplace import Laplace
+  from laplace.curvature import CurvlinopsGGN
+  from laplace.marglik_training import marglik_training
 
   torch.manual_seed(seed)
   to_numbers = numbers()
@@ -175,10 +176,10 @@ def laplace(x, y, x_test, seed, is_class):
   center, unit = (0.0, 1.0) if is_class else (np.mean(y), np.std(y))
   if is_class:
     classes, labels = np.unique(y, return_inverse=True)
-    targets, num_outputs, loss_fn = torch.tensor(labels), len(classes), torch.nn.CrossEntropyLoss()
+    targets, num_outputs = torch.tensor(labels), len(classes)
   else:
     targets = torch.tensor((y - center) / unit, dtype=torch.float32)[:, None]
-    num_outputs, loss_fn = 1, torch.nn.MSELoss()
+    num_outputs = 1
   sizes = [inputs.shape[1], *[_WIDTH] * _DEPTH, num_outputs]
   layers = [
     layer
@@ -186,22 +187,17 @@ def laplace(x, y, x_test, seed, is_class):
     for layer in (torch.nn.Linear(*pair), torch.nn.GELU())
   ]
   network = torch.nn.Sequential(*layers[:-1])
-  optimizer = torch.optim.Adam(network.parameters(), lr=1e-3, weight_decay=1e-4)
-  for _ in range(_LAPLACE_STEPS):
-    optimizer.zero_grad()
-    loss_fn(network(inputs), targets).backward()
-    optimizer.step()
   rows = torch.utils.data.TensorDataset(inputs, targets)
-  task = 'classification' if is_class else 'regression'
-  found = Laplace(network, task, subset_of_weights='all', hessian_structure='kron')
-  found.fit(torch.utils.data.DataLoader(rows, batch_size=len(rows)))
-  logs = torch.zeros(2, requires_grad=True)  # of precision and noise
-  optimizer = torch.optim.Adam([logs], lr=0.1)
-  for _ in range(_LAPLACE_STEPS // 5):
-    optimizer.zero_grad()
-    noise = {} if is_class else {'sigma_noise': logs[1].exp()}
-    (-found.log_marginal_likelihood(logs[0].exp(), **noise)).backward()
-    optimizer.step()
+  found, *_ = marglik_training(
+    network,
+    torch.utils.data.DataLoader(rows, batch_size=len(rows)),
+    'classification' if is_class else 'regression',
+    backend=CurvlinopsGGN,
+    optimizer_kwargs={'lr': 1e-2},
+    n_epochs=500,
+    n_epochs_burnin=50,
+    marglik_frequency=10,
+  )
   if is_class:
     return found(new, link_approx='probit').detach().numpy().astype(np.float64)
   mean, variance = (np.asarray(v.detach(), np.float64).reshape(-1) for v in found(new))

@@ -209,9 +209,9 @@ def add_chains(group):
     '--regularizer',
     regularizer,
     None,
-    'of the map: noise, the default for real targets, is the variance of the noise; n*noise, the '
-    'default for classes, is n times that; or a number: larger ones move the map towards the '
-    'identity, which is inf; tuned warms up with noise, n*noise and inf, and takes the fastest',
+    'of the map: noise, the default for real targets, is the variance of the noise; n*noise is n '
+    'times that; or a number: larger ones move the map towards the identity, which is inf, the '
+    'default for classes; tuned warms up with noise, n*noise and inf, and takes the fastest',
     metavar='NAME|X',
   )
   add(
