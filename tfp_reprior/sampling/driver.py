@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import json
-import math
 
 import numpy as np
 

@@ -14,6 +14,7 @@ from tfp_reprior.internal import random
 from tfp_reprior.sampling import runner, warmup
 
 _PHASE = 'optimization'
+STAGE = 'optimizing'  # in the table of warm-up
 NAMES = ('auto', 'prior', 'optimized', 'model')
 # By how much of an independent draw the weights of a model are varied: a turn by 0.1.
 _TURN = 0.1
@@ -166,7 +167,7 @@ def with_ascent(found, trace):
     return found
   values = trace['log_likelihood']
   block = warmup.Block(
-    'optimizing',
+    STAGE,
     _STEP_SIZE,
     math.nan,
     1,
