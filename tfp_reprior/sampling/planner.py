@@ -209,7 +209,8 @@ class Planner:
     """
     candidates = [(steps, 1.0)]
     if self._has_length and self._given_steps is None:
-      if steps * self._step_size < _SHORT_OF * _QUARTER_TURN:
+      is_angle = self._sampler.max_step_size < math.inf
+      if is_angle and steps * self._step_size < _SHORT_OF * _QUARTER_TURN:
         return steps  # of a third of that, what is slow would see even less
       candidates.append((max(1, int(_SHORTER * steps)), 1.0))
     elif self._sampler.has_damping and self._damping is None:
