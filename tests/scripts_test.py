@@ -31,6 +31,11 @@ RUNS = {
     '--models=linear --tables=wine,diabetes --num_splits=1 --json={json}',
     ['wine, split 0, linear: nll', 'diabetes, split 0, linear: nll'],
   ),
+  'benchmark_choices': (
+    '--choice=regularizer --problems=wine --width=4 --num_train=20 --num_chains=2 --num_results=4 '
+    '--num_warmup_steps=100 --json={json}',
+    ['wine, regularizer inf: first log-likelihood', 'wine, regularizer noise: first'],
+  ),
   'benchmark_long_run': ('--nums_draws=60,120', ['| with verdict |']),
   'faults': ('--groups=arguments --every=40', [' cases, 0 silent']),
   'benchmark_density': (

@@ -18,7 +18,7 @@ from sklearn.utils import estimator_checks
 
 import tfp_reprior as tfr
 from tfp_reprior import sklearn as estimators
-from tfp_reprior.sampling import runs
+from tfp_reprior.sampling import result_files, runs
 
 SMALL = dict(width=8, depth=1, num_chains=2, num_results=8, thinning=2)
 RNG = np.random.default_rng(0)
@@ -113,6 +113,23 @@ def test_functions_build_models_in_a_pipeline_and_fit_warns_with_the_verdict():
   assert fitted.result_.posterior.split.model.layers[0].units == 5
 
 
+@pytest.mark.parametrize('name', ['student_t', 'heteroscedastic'])
+def test_likelihoods_have_names(name):
+  regressor = estimators.BNNRegressor(likelihood=name, model=_build, **SMALL).fit(X, Y)
+  posterior = regressor.result_.posterior
+  assert isinstance(posterior.likelihood, tfr.likelihoods.NAMES[name])
+  assert posterior.split.num_outputs == (2 if name == 'heteroscedastic' else 1)
+  mean, std = regressor.predict(X, return_std=True)
+  assert mean.shape == std.shape == Y.shape and np.all(std > 0)
+  np.testing.assert_allclose(mean.mean(), Y.mean(), atol=200)
+
+
+def test_likelihoods_of_classes_have_names():
+  classifier = estimators.BNNClassifier(likelihood='categorical', **SMALL).fit(X, COLORS)
+  assert classifier.result_.posterior.split.num_outputs == 2
+  assert classifier.predict_proba(X).shape == (24, 2)
+
+
 @pytest.mark.slow
 def test_settings_are_searched():
   estimator = estimators.BNNRegressor(model=_build, **SMALL)
@@ -127,6 +144,14 @@ def test_settings_are_searched():
     (estimators.BNNClassifier(), X, np.zeros(24), 'two classes or more. Received: one class, 0.0'),
     (estimators.BNNRegressor(), np.where(X > 60, np.nan, X), Y, 'contains NaN'),
     (estimators.BNNRegressor(), X, Y[:5], 'inconsistent numbers of samples'),
+    (estimators.BNNRegressor(likelihood='bernoulli'), X, Y, "likelihood='bernoulli'"),
+    (
+      estimators.BNNRegressor(noise_scale=1.0, likelihood=tfr.likelihoods.StudentT()),
+      X,
+      Y,
+      '`noise_scale` goes with the name of a likelihood',
+    ),
+    (estimators.BNNClassifier(likelihood='bernoulli'), X, Y.round(-2), 'is for two classes'),
   ],
 )
 def test_mistakes_are_told(estimator, x, y, message):
@@ -172,8 +197,8 @@ class _Ridge:
 )
 def test_scikit_learn_checks_with_a_linear_model(estimator, check, monkeypatch):
   monkeypatch.setattr(runs, 'sample_posterior', _Ridge)
-  monkeypatch.setattr(estimators, '_to_bytes', pickle.dumps)
-  monkeypatch.setattr(estimators, '_from_bytes', pickle.loads)
+  monkeypatch.setattr(result_files, 'to_bytes', pickle.dumps)
+  monkeypatch.setattr(result_files, 'from_bytes', pickle.loads)
   check(estimator)
 
 

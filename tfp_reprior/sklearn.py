@@ -1,10 +1,6 @@
 """Estimators for scikit-learn: `fit`, `predict` and intervals, for tables of numbers and text."""
 
-import io
-import pathlib
-import tempfile
 import warnings
-import zipfile
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,9 +10,8 @@ from numpy.typing import ArrayLike
 
 from tfp_reprior import diagnostics, errors, likelihoods, models
 from tfp_reprior.data import tables
-from tfp_reprior.internal import gradients
+from tfp_reprior.internal import checks, gradients
 from tfp_reprior.internal.types import Activation, NoiseScale, Path
-from tfp_reprior.sampling import draws as draws_lib
 from tfp_reprior.sampling import preparing, result_files, runs
 
 try:
@@ -34,6 +29,8 @@ __dir__ = __all__.copy
 _MOST_FOLLOWED = 100  # training inputs whose outputs the verdict looks at
 # Of these outputs, beyond which `fit` warns.
 _BAD_R_HAT, _FEWEST_ESS = 1.05, 100
+_CLASSES = ('categorical', 'bernoulli')
+_REALS = ('gaussian', 'student_t', 'heteroscedastic')  # likelihoods of real targets
 _BYTES = '_result_bytes'  # in the state of a pickled estimator
 
 
@@ -63,6 +60,7 @@ class _BNN(sklearn.base.BaseEstimator):
         num_results=self.num_results,
         num_warmup_steps=self.num_warmup_steps,
         thinning=self.thinning,
+        start=self.start,
         seed=self.seed,
         run_dir=self.run_dir,
         progress=self.progress,
@@ -96,13 +94,13 @@ class _BNN(sklearn.base.BaseEstimator):
   def __getstate__(self):
     state = dict(super().__getstate__())
     if 'result_' in state:
-      state[_BYTES] = _to_bytes(state.pop('result_'))
+      state[_BYTES] = result_files.to_bytes(state.pop('result_'))
     return state
 
   def __setstate__(self, state):
     super().__setstate__({name: value for name, value in state.items() if name != _BYTES})
     if _BYTES in state:
-      self.result_ = _from_bytes(state[_BYTES])
+      self.result_ = result_files.from_bytes(state[_BYTES])
 
 
 class BNNRegressor(sklearn.base.MultiOutputMixin, sklearn.base.RegressorMixin, _BNN):
@@ -120,10 +118,14 @@ class BNNRegressor(sklearn.base.MultiOutputMixin, sklearn.base.RegressorMixin, _
       `(input_shape, num_outputs) -> keras.Model`.
     noise_scale: Positive float, the standard deviation of the noise in the units of `y`, or its
       prior; by default the noise is unknown, with a prior.
+    likelihood: `'gaussian'`; `'student_t'`, with heavy tails, for targets with outliers;
+      `'heteroscedastic'`, with noise that depends on the input, for which a `model` has twice as
+      many outputs. Or an object of `tfp_reprior.likelihoods`, without a `noise_scale`.
     num_chains: Positive integer, chains side by side.
     num_results: Positive integer, draws of each chain.
     thinning: Positive integer, steps for each draw, about.
     num_warmup_steps: Positive integer, as of `tfp_reprior.sample_posterior`.
+    start: Where chains start, as of `tfp_reprior.sample_posterior`.
     seed: Integer, of everything random.
     run_dir: Folder to which the run is saved, and from which the same `fit` goes on.
     missing: `'refuse'`, or `'impute'` missing inputs: by the median, or the most frequent category.
@@ -156,10 +158,12 @@ class BNNRegressor(sklearn.base.MultiOutputMixin, sklearn.base.RegressorMixin, _
     activation: Activation = 'gelu',
     model: keras.Model | Callable[..., keras.Model] | None = None,
     noise_scale: NoiseScale | None = None,
+    likelihood: str | likelihoods.Likelihood = 'gaussian',
     num_chains: int = 4,
     num_results: int = 400,
     thinning: int = 5,
     num_warmup_steps: int | None = None,
+    start: str = 'auto',
     seed: int = 0,
     run_dir: Path | None = None,
     missing: str = 'refuse',
@@ -170,10 +174,12 @@ class BNNRegressor(sklearn.base.MultiOutputMixin, sklearn.base.RegressorMixin, _
     self.activation = activation
     self.model = model
     self.noise_scale = noise_scale
+    self.likelihood = likelihood
     self.num_chains = num_chains
     self.num_results = num_results
     self.thinning = thinning
     self.num_warmup_steps = num_warmup_steps
+    self.start = start
     self.seed = seed
     self.run_dir = run_dir
     self.missing = missing
@@ -196,9 +202,21 @@ class BNNRegressor(sklearn.base.MultiOutputMixin, sklearn.base.RegressorMixin, _
     validation.check_consistent_length(X, y)
     self._is_vector = y.ndim == 1
     reals = y.reshape([len(y), -1])
-    likelihood = None if self.noise_scale is None else likelihoods.Gaussian(self.noise_scale)
-    self._sample(x, None, reals, reals.shape[1], likelihood)
+    likelihood = self._likelihood()
+    num_outputs = reals.shape[1] * likelihood.outputs_per_target
+    self._sample(x, None, reals, num_outputs, likelihood)
     return self
+
+  def _likelihood(self):
+    if not isinstance(self.likelihood, likelihoods.Likelihood):
+      checks.one_of('likelihood', self.likelihood, _REALS)
+      return likelihoods.NAMES[self.likelihood](self.noise_scale)
+    if self.noise_scale is not None:
+      raise errors.InputError(
+        '`noise_scale` goes with the name of a likelihood: give it, or an object. Received: '
+        f'noise_scale={self.noise_scale!r}, likelihood={self.likelihood!r}'
+      )
+    return self.likelihood
 
   def predict(self, X: Any, return_std: bool = False) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
     """The predictive mean at inputs `[m, d]`: `[m]`, or `[m, k]` if `y` was a matrix.
@@ -231,18 +249,21 @@ class BNNRegressor(sklearn.base.MultiOutputMixin, sklearn.base.RegressorMixin, _
 class BNNClassifier(sklearn.base.ClassifierMixin, _BNN):
   """Classification with a Bayesian neural network, for scikit-learn.
 
-  All but the likelihood is as of `BNNRegressor`: one output for two classes, and one for each of
-  more.
+  All but the likelihood is as of `BNNRegressor`: by default one output for two classes, and one for
+  each of more.
 
   Args:
     width: Positive integer, units of each hidden layer.
     depth: Positive integer, hidden layers.
     activation: Name of an activation, or a function.
     model: A `keras.Model`, or a function that builds one, as of `BNNRegressor`.
+    likelihood: `'auto'`; `'bernoulli'`, one output for two classes; `'categorical'`, one output for
+      each class; or an object of `tfp_reprior.likelihoods`, of one of the two kinds.
     num_chains: Positive integer, chains side by side.
     num_results: Positive integer, draws of each chain.
     thinning: Positive integer, steps for each draw, about.
     num_warmup_steps: Positive integer, as of `tfp_reprior.sample_posterior`.
+    start: Where chains start, as of `tfp_reprior.sample_posterior`.
     seed: Integer, of everything random.
     run_dir: Folder to which the run is saved, and from which the same `fit` goes on.
     missing: `'refuse'`, or `'impute'` missing inputs.
@@ -273,10 +294,12 @@ class BNNClassifier(sklearn.base.ClassifierMixin, _BNN):
     depth: int = 2,
     activation: Activation = 'gelu',
     model: keras.Model | Callable[..., keras.Model] | None = None,
+    likelihood: str | likelihoods.Likelihood = 'auto',
     num_chains: int = 4,
     num_results: int = 400,
-    thinning: int = 10,
+    thinning: int = 30,
     num_warmup_steps: int | None = None,
+    start: str = 'auto',
     seed: int = 0,
     run_dir: Path | None = None,
     missing: str = 'refuse',
@@ -286,10 +309,12 @@ class BNNClassifier(sklearn.base.ClassifierMixin, _BNN):
     self.depth = depth
     self.activation = activation
     self.model = model
+    self.likelihood = likelihood
     self.num_chains = num_chains
     self.num_results = num_results
     self.thinning = thinning
     self.num_warmup_steps = num_warmup_steps
+    self.start = start
     self.seed = seed
     self.run_dir = run_dir
     self.missing = missing
@@ -316,9 +341,23 @@ class BNNClassifier(sklearn.base.ClassifierMixin, _BNN):
       raise errors.InputError(
         f'`y` must have two classes or more. Received: one class, {self.classes_[0]}'
       )
-    likelihood = likelihoods.Bernoulli() if k == 2 else likelihoods.Categorical()
-    self._sample(x, labels, None, 1 if k == 2 else k, likelihood)
+    likelihood = self._likelihood(k)
+    is_binary = isinstance(likelihood, likelihoods.Bernoulli)
+    self._sample(x, labels, None, 1 if is_binary else k, likelihood)
     return self
+
+  def _likelihood(self, k):
+    likelihood = self.likelihood
+    if likelihood == 'auto':
+      likelihood = 'bernoulli' if k == 2 else 'categorical'
+    if not isinstance(likelihood, likelihoods.CLASSES):
+      likelihood = likelihoods.NAMES[checks.one_of('likelihood', likelihood, _CLASSES)]()
+    if isinstance(likelihood, likelihoods.Bernoulli) and k != 2:
+      raise errors.InputError(
+        f'A Bernoulli likelihood is for two classes. Received: {k} classes, '
+        f'likelihood={self.likelihood!r}'
+      )
+    return likelihood
 
   def predict(self, X: Any) -> np.ndarray:
     """The most probable class at inputs `[m, d]`: `[m]`."""
@@ -339,27 +378,3 @@ def _targets(y):
   if y is None:
     raise errors.InputError('`y` is missing: requires y to be passed, but the target y is None')
   return y
-
-
-def _to_bytes(result):
-  """What `Result.save` writes, as one archive."""
-  with tempfile.TemporaryDirectory() as folder, io.BytesIO() as buffer:
-    result.save(folder)
-    root = pathlib.Path(folder)
-    with zipfile.ZipFile(buffer, 'w') as archive:
-      for path in sorted(p for p in root.rglob('*') if p.is_file()):
-        archive.write(path, path.relative_to(root))
-    return buffer.getvalue()
-
-
-def _from_bytes(content):
-  """The result that `_to_bytes` was called of, with its draws in memory."""
-  with tempfile.TemporaryDirectory() as folder:
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-      archive.extractall(folder)
-    result = result_files.load_result(folder)
-    kept = draws_lib.Draws()
-    for i, number in enumerate(result.draws.numbers):
-      kept.add(number, result.draws[i])
-    result.draws = kept
-  return result

@@ -1,5 +1,7 @@
 """Runs on classes, from data to predictions and files, against plain NumPy."""
 
+import math
+
 import numpy as np
 import numpy_layers
 import pytest
@@ -127,15 +129,15 @@ def test_settings_of_the_surrogate_survive(tmp_path):
 
 def test_the_regularizer_reaches_the_map(tmp_path):
   arguments = {**sampling_runs.categorical(), 'num_results': 1, 'num_burnin_steps': 0}
-  default = sampling_runs.sample(**arguments)
+  named = sampling_runs.sample(**arguments, regularizer='n*noise')
   # The variance of the surrogate is the number of classes.
   lam = 3.0 * len(sampling_runs.X)
   same = sampling_runs.sample(**arguments, regularizer=lam, run_dir=tmp_path)
-  other = sampling_runs.sample(**arguments, regularizer='noise')
-  settings = [r.settings['regularizer'] for r in (default, same, other)]
-  assert settings == ['n*noise', lam, 'noise']
-  np.testing.assert_allclose(same.trace['theta'], default.trace['theta'], rtol=1e-4, atol=1e-4)
-  assert not np.allclose(other.trace['theta'], default.trace['theta'], atol=0.01)
+  other = sampling_runs.sample(**arguments)
+  settings = [r.settings['regularizer'] for r in (named, same, other)]
+  assert settings == ['n*noise', lam, math.inf]
+  np.testing.assert_allclose(same.trace['theta'], named.trace['theta'], rtol=1e-4, atol=1e-4)
+  assert not np.allclose(other.trace['theta'], named.trace['theta'], atol=0.01)
   with pytest.raises(ValueError, match=f"regularizer was {lam} and is 'noise'"):
     sampling_runs.sample(**arguments, regularizer='noise', run_dir=tmp_path)
 

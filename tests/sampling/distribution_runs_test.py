@@ -62,6 +62,14 @@ def test_samples_are_those_of_the_components():
   assert scipy.stats.kstest(samples, scipy.stats.norm(15.0, 10 * 3**0.5).cdf).pvalue < 1e-6
 
 
+def test_densities_are_those_of_observations_in_their_units():
+  means = np.random.default_rng(0).normal(size=[6, 3, 1])
+  prediction = tfr.sampling.DistributionPrediction(tfd.StudentT(4.0, means, 0.5), None, 10.0, 20.0)
+  y, step = np.array([[5.0], [12.0], [40.0]]), 1e-3
+  slope = (prediction.cdf(y + step) - prediction.cdf(y - step)) / (2 * step)
+  np.testing.assert_allclose(np.exp(prediction.log_prob(y)), slope, rtol=1e-5)
+
+
 def test_quantiles_of_whole_numbers_are_the_smallest_that_reach_the_level():
   rates = np.array([0.7, 3.0])[:, np.newaxis, np.newaxis]
   prediction = tfr.sampling.DistributionPrediction(tfd.Poisson(rates))

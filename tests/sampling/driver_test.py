@@ -301,7 +301,7 @@ def test_what_a_posterior_has_of_its_own_is_refused(given):
     (sampling_runs.Y, tfr.likelihoods.Gaussian(0.2), {}),
     (sampling_runs.Y, tfr.likelihoods.Gaussian(0.2), {'regularizer': 'n*noise'}),
     (sampling_runs.Y, tfr.likelihoods.Gaussian(0.2), {'sampler': 'standard'}),
-    (np.arange(10) % 2, tfr.likelihoods.Categorical(), {}),
+    (np.arange(10) % 2, tfr.likelihoods.Categorical(), {'regularizer': 'n*noise'}),
   ],
   ids=['collapsed', 'composed', 'standard', 'classes'],
 )

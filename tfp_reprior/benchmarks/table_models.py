@@ -1,4 +1,4 @@
-"""Models of tables to compare with: scikit-learn's, and NUTS of NumPyro on the same network.
+"""Models of tables to compare with: scikit-learn's, Laplace's, and NUTS on the same network.
 
 Each takes a frame `x`, targets `y` and a frame `x_test`, and returns a predictive distribution at
 the latter: for real targets a `tfp_reprior.sampling.Prediction`, for classes probabilities `[m, k]`
@@ -6,6 +6,7 @@ in the order of sorted classes. What a model needs beyond `tfp_reprior` and scik
 when it is called: an ImportError says that it is not installed.
 """
 
+import functools
 import warnings
 
 import numpy as np
@@ -26,12 +27,12 @@ _NUM_MEMBERS = 5
 _WIDTH, _DEPTH = 64, 2  # of the networks, as the estimators have by default
 
 
-def bnn(x, y, x_test, seed, is_class):
+def bnn(x, y, x_test, seed, is_class, **settings):
   """Ours, with nothing but the data. Returns figures of the run as well."""
   kind = tfr.sklearn.BNNClassifier if is_class else tfr.sklearn.BNNRegressor
   with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter('always', tfr.diagnostics.SamplingWarning)
-    model = kind(seed=seed).fit(x, y)
+    model = kind(seed=seed, **settings).fit(x, y)
   mixing = model.result_.verdict.mixing['f']
   figures = {
     'r_hat': mixing.r_hat,
@@ -43,18 +44,18 @@ def bnn(x, y, x_test, seed, is_class):
 
 def gaussian_process(x, y, x_test, seed, is_class):
   """Exact for real targets, a scale for each input; by Laplace's approximation for classes."""
-  numbers = _numbers()
-  d = numbers.fit_transform(x).shape[1]
+  to_numbers = numbers()
+  d = to_numbers.fit_transform(x).shape[1]
   if is_class:
     model = sklearn.gaussian_process.GaussianProcessClassifier(
       kernels.ConstantKernel() * kernels.RBF(np.sqrt(d)), random_state=seed
     )
-    return _fit(numbers, model, x, y).predict_proba(x_test)
+    return _fit(to_numbers, model, x, y).predict_proba(x_test)
   kernel = kernels.ConstantKernel() * kernels.RBF(np.full(d, np.sqrt(d)), (1e-2, 1e4))
   model = sklearn.gaussian_process.GaussianProcessRegressor(
     kernel + kernels.WhiteKernel(), normalize_y=True, n_restarts_optimizer=1, random_state=seed
   )
-  return _gaussian(*_fit(numbers, model, x, y).predict(x_test, return_std=True))
+  return _gaussian(*_fit(to_numbers, model, x, y).predict(x_test, return_std=True))
 
 
 def linear(x, y, x_test, seed, is_class):
@@ -63,8 +64,8 @@ def linear(x, y, x_test, seed, is_class):
     model = sklearn.linear_model.LogisticRegressionCV(
       scoring='neg_log_loss', max_iter=2000, random_state=seed
     )
-    return _fit(_numbers(), model, x, y).predict_proba(x_test)
-  model = _fit(_numbers(), sklearn.linear_model.BayesianRidge(), x, y)
+    return _fit(numbers(), model, x, y).predict_proba(x_test)
+  model = _fit(numbers(), sklearn.linear_model.BayesianRidge(), x, y)
   return _gaussian(*model.predict(x_test, return_std=True))
 
 
@@ -72,9 +73,9 @@ def boosted_trees(x, y, x_test, seed, is_class):
   """Histogram gradient boosting; the noise of real targets is that of five-fold residuals."""
   if is_class:
     model = sklearn.ensemble.HistGradientBoostingClassifier(random_state=seed)
-    return _fit(_numbers(), model, x, y).predict_proba(x_test)
+    return _fit(numbers(), model, x, y).predict_proba(x_test)
   model = sklearn.pipeline.make_pipeline(
-    _numbers(), sklearn.ensemble.HistGradientBoostingRegressor(random_state=seed)
+    numbers(), sklearn.ensemble.HistGradientBoostingRegressor(random_state=seed)
   )
   mean = model.fit(x, y).predict(x_test)
   return _gaussian(mean, np.full(len(mean), _residual_std(model, x, y)))
@@ -95,7 +96,7 @@ def mlp_ensemble(x, y, x_test, seed, is_class):
       network = sklearn.compose.TransformedTargetRegressor(
         network, transformer=sklearn.preprocessing.StandardScaler()
       )
-    return sklearn.pipeline.make_pipeline(_numbers(), network)
+    return sklearn.pipeline.make_pipeline(numbers(), network)
 
   members = [make(i).fit(x, y) for i in range(_NUM_MEMBERS)]
   if is_class:
@@ -112,7 +113,7 @@ def nuts(x, y, x_test, seed, is_class):
   import numpyro
   from numpyro import distributions as dist
 
-  scaler = sklearn.pipeline.make_pipeline(_numbers(), sklearn.preprocessing.StandardScaler())
+  scaler = sklearn.pipeline.make_pipeline(numbers(), sklearn.preprocessing.StandardScaler())
   x, x_test = scaler.fit_transform(x), scaler.transform(x_test)
   classes, labels = np.unique(y, return_inverse=True) if is_class else (None, None)
   center, unit = (0.0, 1.0) if is_class else (np.mean(y), np.std(y))
@@ -158,17 +159,68 @@ def nuts(x, y, x_test, seed, is_class):
   return tfr.sampling.Prediction(center + unit * f, np.zeros_like(f), (unit * noise) ** 2)
 
 
+def laplace(x, y, x_test, seed, is_class):
+  """Laplace's approximation of one network of the same size, by `laplace-torch`.
+
+  All layers, with Kronecker factors; precisions of the prior, and noise, by the evidence, while the
+  network is trained.
+  """
+  import torch
+  from laplace.curvature import CurvlinopsGGN
+  from laplace.marglik_training import marglik_training
+
+  torch.manual_seed(seed)
+  to_numbers = numbers()
+  inputs = torch.tensor(to_numbers.fit_transform(x), dtype=torch.float32)
+  new = torch.tensor(to_numbers.transform(x_test), dtype=torch.float32)
+  center, unit = (0.0, 1.0) if is_class else (np.mean(y), np.std(y))
+  if is_class:
+    classes, labels = np.unique(y, return_inverse=True)
+    targets, num_outputs = torch.tensor(labels), len(classes)
+  else:
+    targets = torch.tensor((y - center) / unit, dtype=torch.float32)[:, None]
+    num_outputs = 1
+  sizes = [inputs.shape[1], *[_WIDTH] * _DEPTH, num_outputs]
+  layers = [
+    layer
+    for pair in zip(sizes[:-1], sizes[1:], strict=True)
+    for layer in (torch.nn.Linear(*pair), torch.nn.GELU())
+  ]
+  network = torch.nn.Sequential(*layers[:-1])
+  rows = torch.utils.data.TensorDataset(inputs, targets)
+  found, *_ = marglik_training(
+    network,
+    torch.utils.data.DataLoader(rows, batch_size=len(rows)),
+    'classification' if is_class else 'regression',
+    backend=CurvlinopsGGN,
+    optimizer_kwargs={'lr': 1e-2},
+    n_epochs=500,
+    n_epochs_burnin=50,
+    marglik_frequency=10,
+  )
+  if is_class:
+    return found(new, link_approx='probit').detach().numpy().astype(np.float64)
+  mean, variance = (np.asarray(v.detach(), np.float64).reshape(-1) for v in found(new))
+  noise_variance = float(found.sigma_noise.detach() ** 2)
+  return _gaussian(center + unit * mean, unit * np.sqrt(variance + noise_variance))
+
+
 MODELS = {
   'bnn': bnn,
+  'bnn_student_t': functools.partial(bnn, likelihood='student_t'),
+  'bnn_heteroscedastic': functools.partial(bnn, likelihood='heteroscedastic'),
   'gaussian_process': gaussian_process,
   'linear': linear,
   'boosted_trees': boosted_trees,
   'mlp_ensemble': mlp_ensemble,
   'nuts': nuts,
+  'laplace': laplace,
 }
+# Those that are not for classes.
+REAL_ONLY = ('bnn_student_t', 'bnn_heteroscedastic')
 
 
-def _numbers():
+def numbers():
   """Standardized numbers, and one-hot categories, of a frame."""
   return make_column_transformer(
     (sklearn.preprocessing.StandardScaler(), make_column_selector(dtype_include='number')),
@@ -179,11 +231,11 @@ def _numbers():
   )
 
 
-def _fit(numbers, model, x, y):
+def _fit(to_numbers, model, x, y):
   with warnings.catch_warnings():
     warnings.simplefilter('ignore', sklearn.exceptions.ConvergenceWarning)  # of kernels at bounds
     warnings.simplefilter('ignore', FutureWarning)
-    return sklearn.pipeline.make_pipeline(numbers, model).fit(x, y)
+    return sklearn.pipeline.make_pipeline(to_numbers, model).fit(x, y)
 
 
 def _residual_std(model, x, y):

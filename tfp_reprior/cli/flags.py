@@ -28,6 +28,7 @@ CHAINS = (
   'thinning',
   'num_warmup_steps',
   'num_burnin_steps',
+  'start',
 )
 
 DATA = """\
@@ -208,9 +209,9 @@ def add_chains(group):
     '--regularizer',
     regularizer,
     None,
-    'of the map: noise, the default for real targets, is the variance of the noise; n*noise, the '
-    'default for classes, is n times that; or a number: larger ones move the map towards the '
-    'identity, which is inf; tuned warms up with noise, n*noise and inf, and takes the fastest',
+    'of the map: noise, the default for real targets, is the variance of the noise; n*noise is n '
+    'times that; or a number: larger ones move the map towards the identity, which is inf, the '
+    'default for classes; tuned warms up with noise, n*noise and inf, and takes the fastest',
     metavar='NAME|X',
   )
   add(
@@ -260,6 +261,16 @@ def add_chains(group):
     None,
     'steps between warm-up and the first draw; by default 0, and a fifth of the others with a '
     '--step_size, which leaves warm-up out',
+  )
+  add(
+    group,
+    '--start',
+    str,
+    'auto',
+    'where chains start: prior, at draws; optimized, where these climb to, in a phase that is part '
+    'of warm-up; auto, draws',
+    choices=('auto', 'prior', 'optimized'),
+    metavar='NAME',
   )
 
 

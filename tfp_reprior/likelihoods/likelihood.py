@@ -26,6 +26,7 @@ class Likelihood(abc.ABC):
     output_scale: What outputs are multiplied by, a positive float, if it is known. The posterior
       does so: the functions here take outputs that are.
     default_regularizer: That of the map, as of `tfp_reprior.Posterior.reprior`.
+    sampler_regularizer: That of samplers; infinity, if they mix better without the map.
 
   #### Examples
 
@@ -59,6 +60,10 @@ class Likelihood(abc.ABC):
   priors: dict[str, parameter_prior.ParameterPrior] = {}
   output_scale: float = 1.0
   default_regularizer: str = 'n*noise'
+
+  @property
+  def sampler_regularizer(self) -> float | str:
+    return self.default_regularizer
 
   @property
   def event_shapes(self) -> tuple[tuple[int, ...], ...]:

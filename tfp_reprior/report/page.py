@@ -189,8 +189,7 @@ def _setting(value):
 def _warmup(found):
   rows = []
   for b in found.blocks:
-    acceptance = f'{min(b.acceptance):.2f} to {max(b.acceptance):.2f}'
-    counts = [str(b.num_integrator_steps), f'{b.num_transitions:,}', acceptance]
+    counts = [str(b.num_integrator_steps), f'{b.num_transitions:,}', b.acceptance_text]
     measured = map(figure, (b.log_likelihood, 1000 * b.ess_per_gradient))
     rows.append((b.stage, [figure(b.step_size), figure(b.damping), *counts, *measured]))
   gradients = f'{found.num_gradients:,}'

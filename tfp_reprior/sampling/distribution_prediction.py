@@ -59,7 +59,7 @@ class DistributionPrediction:
     self.distribution = distribution
     self._shift, self._scale = np.asarray(shift, np.float64), np.asarray(scale, np.float64)
     shape = tuple(distribution.batch_shape + distribution.event_shape)
-    self._is_by_number = not distribution.event_shape  # densities are of single numbers
+    self._is_by_number = distribution.event_shape.rank == 0  # densities are of single numbers
     self.means = self._shift + self._scale * _moment(distribution.mean, shape)
     self._variances = self._scale**2 * _moment(distribution.variance, shape)
     if moments is None:

@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import json
-import math
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from tfp_reprior.mcmc import jittered
 from tfp_reprior.sampling import (
   anchors,
   checkpoints,
+  coordinates,
   identity,
   map_choices,
   moments,
@@ -24,6 +24,7 @@ from tfp_reprior.sampling import (
   runner,
   samplers,
   saved_models,
+  starts,
 )
 from tfp_reprior.sampling import draws as draws_lib
 from tfp_reprior.sampling import planner as planner_lib
@@ -68,10 +69,11 @@ class Driver:
     self._preparation = preparation
     self._posterior = posterior
     if settings.regularizer is None:  # one name for what is the same run
-      is_standard = settings.sampler.endswith('standard')
-      default = math.inf if is_standard else posterior.likelihood.default_regularizer
+      default = coordinates.regularizer(
+        posterior.likelihood, settings.sampler, settings.layer_regularizer
+      )
       settings = dataclasses.replace(settings, regularizer=default)
-    self._settings = settings
+    self._settings = settings = dataclasses.replace(settings, start=starts.choose(settings.start))
     with checks.like_training('x_test'):
       self._x_test = None if x_test is None else posterior.check_inputs(x_test)
     self._y_test = None
@@ -96,14 +98,13 @@ class Driver:
       some.layer_regularizer,
     )
     warmup_lib.check_momentum(self._sampler, settings)
-    room.check_memory(self._sampler.posterior.split, settings)
+    split = self._sampler.posterior.split
+    room.check_memory(split, settings)
     self._run_id = None  # which a folder has
     names = ('warm-up', 'start', 'sampling', 'projections')
     self._seeds = dict(zip(names, random.split_seed(settings.seed, n=len(names)), strict=True))
-    self._keep_every = room.choose_keep_every(
-      self._sampler.posterior.split, settings, run_dir is not None
-    )
-    self._budgets = {'warm-up': settings.warmup_budget, 'burn-in': settings.burnin_budget}
+    self._keep_every = room.choose_keep_every(split, settings, run_dir is not None)
+    self._budgets = settings.budgets
     self._phases = phases.Phases(
       self._workers, self._folder, self._checkpoint_seconds, self._progress
     )
@@ -131,11 +132,8 @@ class Driver:
     if self._folder is None or not self._workers.is_chief:
       yield
       return
-    # Three checkpoints of state, momentum, gradient, mean and variance, the kept draws, and traces:
-    # those to go on with, and those of the result.
-    num_kept = self._settings.num_results // self._keep_every
-    num_bytes = (3 * 5 + num_kept) * room.state_bytes(self._sampler.posterior.split, self._settings)
-    checkpoints.check_room(self._folder, num_bytes + 2 * room.trace_bytes(self._settings))
+    num_bytes = room.disk_bytes(self._sampler.posterior.split, self._settings, self._keep_every)
+    checkpoints.check_room(self._folder, num_bytes)
     with contextlib.ExitStack() as stack:
       try:
         stack.enter_context(files.held(self._folder))
@@ -176,14 +174,16 @@ class Driver:
       sampler.run_loop,
     )
     position = position_lib.Position(
-      sampler.start_fn(settings.num_chains, self._seeds['start']),
+      starts.states(settings.start, sampler, settings.num_chains, self._seeds['start']),
       self._posterior.split.dtype,
       sampler.anchor,
       self._phases.store,
     )
     self._phases.restore(position, self._check_draws)
+    starts.climb(position, self._phases, sampler, self._budgets, self._seeds['start'])
     num_done = int(np.sum(position.trace('warm-up').get('steps', 0)))
-    bar = self._phases.progress_bar('warm-up', sum(self._budgets.values()), num_done)
+    num_steps = self._budgets['warm-up'] + self._budgets['burn-in']
+    bar = self._phases.progress_bar('warm-up', num_steps, num_done)
     end = 0  # of the last block
 
     def run_block(stage, block_settings, num_transitions):
@@ -222,7 +222,7 @@ class Driver:
           settings.num_integrator_steps,
           thinning,
         )
-        warmup = planner.run()
+        warmup = starts.with_ascent(planner.run(), position.trace('optimization'))
         names = ('step_size', 'damping', 'num_integrator_steps')
         chosen = {name: getattr(warmup, name) for name in names}
       if not sampler.has_damping:
@@ -363,8 +363,7 @@ class Driver:
         f'run_dir={str(self._folder)!r}, without the files of the chief'
       )
     decided, self._run_id = identity.read(self._folder)
-    self._keep_every = decided['keep_every']
-    self._budgets = {'warm-up': decided['warmup_budget'], 'burn-in': decided['burnin_budget']}
+    self._keep_every, self._budgets = decided['keep_every'], decided['budgets']
     self._phases.store = checkpoints.CheckpointStore(
       self._folder / 'checkpoints', self._workers.is_chief, self._run_id
     )

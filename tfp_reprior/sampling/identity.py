@@ -32,7 +32,7 @@ _WRITTEN = (
 # What a later call may change without changing the draws before.
 _FREE = ('num_results', 'num_replicas')
 # What the first call decides for all later ones.
-_DECIDED = ('keep_every', 'warmup_budget', 'burnin_budget')
+_DECIDED = ('keep_every', 'budgets')
 
 
 _SHORT = reprlib.Repr()
@@ -82,8 +82,7 @@ def describe(posterior, settings, sampler, x_test, keep_every, preparation):
     'hidden_space': [s.space for s in sampler.posterior.split.layer_spaces] or None,
     'num_replicas': 1 if sampler.strategy is None else sampler.strategy.num_replicas_in_sync,
     'keep_every': keep_every,
-    'warmup_budget': settings.warmup_budget,
-    'burnin_budget': settings.burnin_budget,
+    'budgets': settings.budgets,
     'shapes of the weights': [list(s) for s in posterior.split.network.event_shapes],
     'outputs of the model for the first inputs': first_outputs(sampler.posterior),
     'x': _digest(posterior.x),

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from tfp_reprior.sampling import planner
+from tfp_reprior.sampling import planner, starts
 
 _REGULARIZERS = ('noise', 'n*noise', math.inf)
 _LAYER_REGULARIZERS = (None, 3.0)
@@ -54,8 +54,9 @@ def fastest(settings, warmups, traces):
 def _measured(warmup, trace):
   """The last block that measured the settings that were chosen, and its trace; None for none."""
   end, found = 0, None
-  thinning = int(trace['steps'][0]) // warmup.blocks[0].num_integrator_steps
-  for block in warmup.blocks:
+  blocks = [b for b in warmup.blocks if b.stage != starts.STAGE]  # which has a trace of its own
+  thinning = int(trace['steps'][0]) // blocks[0].num_integrator_steps
+  for block in blocks:
     begin, end = end, end + block.num_transitions // thinning
     is_chosen = block.num_integrator_steps == warmup.num_integrator_steps
     if block.stage == 'measuring' and is_chosen:

@@ -120,7 +120,12 @@ class Phases:
     self._workers.check_same(
       'draws, from a `run_dir` that they share, on machines that are alike',
       np.array(list(position.num_done.values())),
-      *(last[name][-1] for last in [position.traces[phase].last] if last for name in names),
+      *(
+        last[name][-1]
+        for last in [position.traces[phase].last or {}]
+        for name in names
+        if name in last
+      ),
     )
     decisions = self._workers.gather([self._piece, interrupt.is_set])
     self._piece = int(decisions[0, 0])

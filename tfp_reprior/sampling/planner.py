@@ -16,6 +16,7 @@ _CHECKED = {
 }
 _COMFORTABLE = 0.75
 _QUARTER_TURN = math.pi / 2  # of N(0, I), the time of an ideal transition
+_SHORT_OF = 0.75  # that a transition may take, if the budget allows for no more
 _MOST_PROBES = 40
 _INVERSE_TEMPERATURE = 3.0
 # Shares of the budget.
@@ -71,7 +72,7 @@ class Planner:
     """Warms up. Returns a `Warmup`."""
     self._find_first_step_size()
     self._settle('settling', _SETTLING * self._budget)
-    level = None if self._climbs() else self._levels()
+    level = None if abs(self._drift()) > 1 else self._levels()
     if self._budget * _COLD >= 4 * _FEWEST_TRANSITIONS:
       self._settle('cold', _COLD * self._budget, _INVERSE_TEMPERATURE)
     self._settle('settling', _SETTLING * self._budget)
@@ -208,6 +209,9 @@ class Planner:
     """
     candidates = [(steps, 1.0)]
     if self._has_length and self._given_steps is None:
+      is_angle = self._sampler.max_step_size < math.inf
+      if is_angle and steps * self._step_size < _SHORT_OF * _QUARTER_TURN:
+        return steps  # of a third of that, what is slow would see even less
       candidates.append((max(1, int(_SHORTER * steps)), 1.0))
     elif self._sampler.has_damping and self._damping is None:
       candidates.append((steps, _SHORTER))
@@ -266,16 +270,20 @@ class Planner:
     spread = np.sqrt(np.mean([np.var(h, axis=0) for h in halves]))
     return [np.mean(h, axis=0) for h in halves], max(float(spread), 1e-9)
 
-  def _climbs(self):
-    """Whether the log-likelihood still rose in the last block, by more than it varies."""
+  def _drift(self):
+    """How much the log-likelihood rose in the last block, relative to how it varies."""
     (before, after), spread = self._levels()
-    return bool(np.mean(after - before) > spread)
+    return float(np.mean(after - before) / spread)
+
+  def _climbs(self):
+    """Whether it still rose, by more than it varies."""
+    return self._drift() > 1
 
   def _note_regions(self, level):
     """Notes chains that settled elsewhere after they were cold.
 
     Args:
-      level: What `_levels` was before; None if it climbed.
+      level: What `_levels` was before; None if chains were still on their way.
     """
     if level is None:
       return

@@ -34,7 +34,7 @@ class Position:
     self.carry = None
     self.phase = None
     self._saved = None  # the tensors of a carry, which wait for its structure
-    self.num_done = {'warm-up': 0, 'sampling': 0}
+    self.num_done = {'optimization': 0, 'warm-up': 0, 'sampling': 0}
     self.num_steps = 0
     self.traces = {phase: _new_trace(store, phase) for phase in self.num_done}
     self.seconds = {}

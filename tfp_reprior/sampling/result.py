@@ -27,6 +27,11 @@ from tfp_reprior.sampling import draws as draws_lib
 from tfp_reprior.sampling import warmup as warmup_lib
 
 FORMAT = 3  # of files
+_STARTS = {
+  'prior': 'draws of the prior of the coordinates',
+  'optimized': 'where draws of the prior climbed to',
+  'model': 'near the weights of the model, so other regions may be missed by all chains',
+}
 
 
 class Result(result_views.Views):
@@ -240,6 +245,7 @@ class Result(result_views.Views):
       repr(self.posterior),
       f'{settings["sampler"]}, {step}: {self.num_chains} chains of {self.num_draws} draws, '
       f'{settings["thinning"]} steps each' + ('' if self.is_complete else ' (interrupted)'),
+      f'starts: {_STARTS[settings.get("start", "prior")]}',
       ', '.join(f'{phase} {seconds:.1f} s' for phase, seconds in self.seconds.items()),
       f'acceptance by chain: {acceptance}' + (', ...' if self.num_chains > 8 else ''),
       '',

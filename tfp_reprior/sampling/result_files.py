@@ -1,5 +1,10 @@
 """Results from the files that they were saved to."""
 
+import io
+import pathlib
+import tempfile
+import zipfile
+
 import keras
 import numpy as np
 
@@ -164,3 +169,27 @@ def _check_model(posterior, expected):
       '`model` must be that of the run: with the same draw of its weights it gives other outputs '
       f'for the first inputs, {found} and not {expected}'
     )
+
+
+def to_bytes(result):
+  """What `Result.save` writes, as one archive: for pickles of what holds a result."""
+  with tempfile.TemporaryDirectory() as folder, io.BytesIO() as buffer:
+    result.save(folder)
+    root = pathlib.Path(folder)
+    with zipfile.ZipFile(buffer, 'w') as archive:
+      for path in sorted(p for p in root.rglob('*') if p.is_file()):
+        archive.write(path, path.relative_to(root))
+    return buffer.getvalue()
+
+
+def from_bytes(content):
+  """The result that `to_bytes` was called of, with its draws in memory."""
+  with tempfile.TemporaryDirectory() as folder:
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+      archive.extractall(folder)
+    result = load_result(folder)
+    kept = draws_lib.Draws()
+    for i, number in enumerate(result.draws.numbers):
+      kept.add(number, result.draws[i])
+    result.draws = kept
+  return result

@@ -18,6 +18,14 @@ def trace_bytes(settings):
   return 8 * settings.num_results * settings.num_chains * settings.num_projections
 
 
+def disk_bytes(split, settings, keep_every):
+  """Of the folder of a run."""
+  # Three checkpoints of state, momentum, gradient, mean and variance, the kept draws, and traces:
+  # those to go on with, and those of the result.
+  num_states = 3 * 5 + settings.num_results // keep_every
+  return num_states * state_bytes(split, settings) + 2 * trace_bytes(settings)
+
+
 def check_memory(split, settings):
   """Refuses what cannot fit, one by one, so that the error names the argument."""
   num_traced = settings.num_chains * settings.num_projections

@@ -51,6 +51,7 @@ def sample_posterior(
   num_projections: int = 100,
   num_kept_draws: int | None = None,
   over_dispersion: float = 1.0,
+  start: str = 'auto',
   seed: int = 0,
   run_dir: Path | None = None,
   resume: bool = True,
@@ -95,8 +96,8 @@ def sample_posterior(
       `step_size` is given.
     thinning: Positive integer, steps for each draw, rounded to whole transitions, at least one.
     sampler: A name of `tfp_reprior.make_sampler`.
-    regularizer: As of `tfp_reprior.make_sampler`, by default `'noise'` for Gaussian noise and
-      `'n*noise'` for other likelihoods; or `'tuned'`, the fastest of several.
+    regularizer: As of `tfp_reprior.make_sampler`, by default `'noise'` for real targets, infinity,
+      so no map, for classes, and `'n*noise'` for others; or `'tuned'`, the fastest of several.
     hidden_space: `'auto'`, `'weights'` or `'data'`: where hidden layers move, as of
       `tfp_reprior.make_sampler`. In data space the traces, moments and kept draws of a run are of
       what layers do to the training inputs; `Result.weights` has the weights.
@@ -115,6 +116,11 @@ def sample_posterior(
     num_kept_draws: Integer, draws of each chain whose weights are kept, spread evenly; by default
       at most 100, and as many as fit 256 MiB of memory, or 1 GiB of `run_dir`.
     over_dispersion: Positive float, the spread of the starts, relative to N(0, I).
+    start: Where chains start: `'prior'`, at draws of the prior of the coordinates, which for wide
+      networks are close to draws of the posterior; `'optimized'`, where these draws climb to, each
+      by itself, by Adam, in a phase that takes up to 150 of the gradients of warm-up; `'model'`, at
+      the weights that `model` has, turned a little at random for each chain: then chains that agree
+      do not show that there is no other region. `'auto'` takes draws: see docs/warmup.md.
     seed: Integer, of everything random.
     run_dir: Folder for checkpoints, kept draws, TensorBoard events and the result.
     resume: Whether to go on with what `run_dir` holds; otherwise it must not hold a run.

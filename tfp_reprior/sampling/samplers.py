@@ -20,8 +20,8 @@ from tfp_reprior.densities import (
 from tfp_reprior.densities import posterior as posterior_lib
 from tfp_reprior.internal import checks, distribution
 from tfp_reprior.mcmc import crank_nicolson, rotation_langevin, underdamped_langevin
-from tfp_reprior.models import data_space_layers
 from tfp_reprior.sampling import anchors
+from tfp_reprior.sampling import coordinates as coordinates_lib
 
 NAMES = (
   'auto',
@@ -59,7 +59,10 @@ class Sampler:
       sampler, which reports log-densities with respect to N(0, I) on the moving parts. A kernel
       without momentum ignores the last two. For warm-up it also takes an `inverse_temperature`, the
       power of the likelihood, and whether the kernel `is_calibrated`.
+    log_likelihood_fn: Function of moving parts; returns their log-density relative to N(0, I).
     start_fn: Function of a number of chains and a seed; returns states to start from.
+    state_fn: Function of the parts of the posterior and a seed; returns a state of these weights,
+      with a readout of its own if that is integrated out, and typical scales of the likelihood.
     parts_fn: Function of a state; returns the parts of the posterior, a list.
     theta_fn: Function of a state, and of a seed for what layers in data space leave open; returns
       the weights of the network, a list of parts.
@@ -72,6 +75,7 @@ class Sampler:
     regularizer: That of its map: `'noise'`, `'n*noise'` or a float; infinity if it has none.
     num_moving_parts: The first parts of the state, those that the kernel moves step by step; it
       draws the others anew.
+    units: For each of them, how many standard deviations of the prior its unit is.
     hidden_space: `'auto'`, `'weights'` or `'data'`; `posterior.split.layer_spaces` has the layers.
     layer_regularizer: Those of the maps of hidden layers, a list; None without such maps.
     anchor: The anchor of these maps, which warm-up moves; None without.
@@ -100,13 +104,16 @@ class Sampler:
   name: str
   posterior: posterior_lib.Posterior
   kernel_fn: Callable[..., tfp.mcmc.TransitionKernel]
+  log_likelihood_fn: Callable[..., tf.Tensor]
   start_fn: Callable[..., list[tf.Tensor]]
+  state_fn: Callable[..., list[tf.Tensor]]
   parts_fn: Callable[..., list[tf.Tensor]]
   theta_fn: Callable[..., list[tf.Tensor]]
   draw_fn: Callable[..., tuple[list[tf.Tensor], Any]]
   unmap_fn: Callable[..., tuple[list[tf.Tensor], Any]]
   regularizer: float | str
   num_moving_parts: int
+  units: list[Any]
   hidden_space: str = 'weights'
   layer_regularizer: list[float] | None = None
   anchor: Any = None
@@ -125,35 +132,6 @@ class Sampler:
 
   def __repr__(self):
     return f'Sampler({self.name!r}, regularizer={self.regularizer!r}, {self.posterior!r})'
-
-
-def _resolve_space(posterior, name, strategy, hidden_space):
-  """The `hidden_space` that a sampler has by default, or that it is asked for."""
-  is_known = checks.static_value(posterior.x) is not None
-  is_whole = is_known and posterior.split.chunk_size is None
-  is_possible = is_whole and not name.endswith('standard')
-  if hidden_space is None:
-    current = posterior.split.hidden_space
-    if not is_possible or current != 'weights':
-      return current if is_possible else 'weights'
-    # Layers have variables, which graphs cannot make.
-    return 'auto' if name == 'auto' and strategy is None and not tf.inside_function() else 'weights'
-  checks.one_of('hidden_space', hidden_space, data_space_layers.HIDDEN_SPACES)
-  if hidden_space == 'data' and not is_possible:
-    raise errors.InputError(
-      'The standard parametrisation, and chunks of data, are for weights. Received: '
-      f'hidden_space={hidden_space!r}, sampler={name!r}, chunk_size={posterior.split.chunk_size}'
-    )
-  return hidden_space if is_possible else 'weights'
-
-
-def _check_layerwise(name, regularizer, strategy, layer_regularizer):
-  if regularizer == math.inf or strategy is not None:
-    raise errors.InputError(
-      'A map on every layer goes with one on the readout, on one device: leave `layer_regularizer` '
-      f'out. Received: layer_regularizer={layer_regularizer}, sampler={name!r}, '
-      f'regularizer={regularizer!r}, strategy={strategy!r}'
-    )
 
 
 def _in_graph(fn):
@@ -205,9 +183,10 @@ def make_sampler(
 
     over_dispersion: Positive float, scale of the draws of phi that chains start from; above 1 for
       starts that spread wider than the posterior, as R-hat wants them.
-    regularizer: As of `tfp_reprior.Posterior.reprior`. With `'noise'`, and Gaussian noise of one
-      scale, the readout is integrated out. Infinity is the limit in which the map is the identity:
-      the coordinates are theta, as always for `'standard'`.
+    regularizer: As of `tfp_reprior.Posterior.reprior`, by default `'noise'` for real targets,
+      infinity for classes, else `'n*noise'`. With `'noise'`, and Gaussian noise of one scale, the
+      readout is integrated out. Infinity is the limit in which the map is the identity: the
+      coordinates are theta, as always for `'standard'`.
     strategy: A `tf.distribute.Strategy` to split the work over: the data, if the readout is
       integrated out and hidden layers are in weights, and the chains otherwise; on a TPU the data
       only.
@@ -240,13 +219,14 @@ def make_sampler(
   """
   name = checks.one_of('sampler', sampler, NAMES)
   checks.positive('over_dispersion', over_dispersion)
-  hidden_space = _resolve_space(posterior, name, strategy, hidden_space)
+  hidden_space = coordinates_lib.hidden_space(posterior, name, strategy, hidden_space)
   posterior = posterior.in_space(hidden_space)
   is_in_weights = not posterior.split.names_in_data_space
   name = 'rotation' if name == 'auto' else name
   prefix = 'uncalibrated_'
   is_calibrated, kind = not name.startswith(prefix), name.removeprefix(prefix)
-  regularizer = posterior.likelihood.default_regularizer if regularizer is None else regularizer
+  if regularizer is None:
+    regularizer = coordinates_lib.regularizer(posterior.likelihood, name, layer_regularizer)
   if kind == 'standard':
     kind, regularizer = 'langevin', math.inf
   is_standard = regularizer == math.inf
@@ -268,7 +248,7 @@ def make_sampler(
     collapsed = collapsed_posterior.CollapsedPosterior(posterior, strategy=data_strategy)
   layerwise = None
   if layer_regularizer is not None:
-    _check_layerwise(name, regularizer, strategy, layer_regularizer)
+    coordinates_lib.check_layerwise(name, regularizer, strategy, layer_regularizer)
     layerwise = layerwise_posterior.LayerwisePosterior(
       posterior, posterior.sample_prior(seed=0), layer_regularizer, regularizer
     )
@@ -285,10 +265,13 @@ def make_sampler(
   if strategy is not None and not is_split:
     density = split_chains.SplitChains(density, strategy)
   to_parts = to_state = list
+  units: list[Any] = [1.0] * len(posterior.split.event_shapes)
   if posterior.likelihood.event_shapes:
     coordinates = parameter_coordinates.ParameterCoordinates(posterior)
     density = coordinates.standardized(density)
     to_parts, to_state = coordinates.forward, coordinates.inverse
+    end = posterior.split.num_hidden
+    units[end - len(coordinates.stddev) : end] = coordinates.stddev
   anchor = None if layerwise is None else anchors.Anchor(layerwise, to_parts, to_state)
   num_moving_parts = len(posterior.split.event_shapes)
   if kind == 'rotation' and is_collapsed:
@@ -317,6 +300,18 @@ def make_sampler(
     if anchor is not None:
       return anchor.start(phi)
     return to_state(reprior.forward(to_parts(phi))) if is_standard else phi
+
+  def state_fn(parts, seed):
+    end = posterior.split.num_hidden
+    parts, phi = list(parts), posterior.sample_prior(parts[0].shape[:1], seed)
+    first = end - len(posterior.likelihood.event_shapes)
+    parts[first:end] = to_parts([tf.zeros_like(p) for p in phi])[first:end]
+    if is_collapsed:
+      parts = parts[:end] + phi[end:]
+    elif not is_standard:
+      parts = reprior.inverse(parts)
+    state = to_state(parts)
+    return state if anchor is None else anchor.start(state)
 
   def to_hidden(state):
     """Parts with the hidden ones of theta; what is known of readout features, and the change."""
@@ -360,13 +355,16 @@ def make_sampler(
     name=name,
     posterior=posterior,
     kernel_fn=kernel_fn,
+    log_likelihood_fn=density.log_likelihood_fn,
     start_fn=start_fn,
+    state_fn=state_fn,
     parts_fn=parts_fn,
     theta_fn=theta_fn,
     draw_fn=draw_fn,
     unmap_fn=unmap_fn,
     regularizer=regularizer if isinstance(regularizer, str) else float(regularizer),
     num_moving_parts=num_moving_parts,
+    units=units[:num_moving_parts],
     hidden_space=hidden_space,
     layer_regularizer=None if layerwise is None else list(layerwise.layer_regularizers.values()),
     anchor=anchor,

@@ -10,9 +10,10 @@ from tfp_reprior.bijectors import layer_maps
 from tfp_reprior.diagnostics import projections
 from tfp_reprior.internal import checks
 from tfp_reprior.models import data_space_layers
-from tfp_reprior.sampling import samplers
+from tfp_reprior.sampling import samplers, starts
 
 _FEWEST_WARMUP_STEPS = 100
+_OPTIMIZATION_STEPS = 150  # more of them fit noise, which chains take long to forget
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,10 +45,12 @@ class Settings:
   num_projections: int = 100
   num_kept_draws: int | None = None
   over_dispersion: float = 1.0
+  start: str = 'auto'
   seed: int = 0
 
   def __post_init__(self):
     checks.one_of('sampler', self.sampler, samplers.NAMES)
+    checks.one_of('start', self.start, starts.NAMES)
     if self.hidden_space is not None:
       checks.one_of('hidden_space', self.hidden_space, data_space_layers.HIDDEN_SPACES)
     for name in ('num_chains', 'num_results', 'thinning'):
@@ -136,6 +139,21 @@ class Settings:
     if self.num_burnin_steps is not None:
       return self.num_burnin_steps
     return 0 if self.step_size is None else self.num_results * self.thinning // 5
+
+  @property
+  def budgets(self) -> dict[str, int]:
+    """Gradients of each chain before the first draw, by phase.
+
+    An optimization takes at most a third of those of warm-up.
+    """
+    num_first = 0
+    if self.start == 'optimized':
+      num_first = min(self.warmup_budget // 3 or _OPTIMIZATION_STEPS, _OPTIMIZATION_STEPS)
+    return {
+      'optimization': num_first,
+      'warm-up': max(0, self.warmup_budget - num_first),
+      'burn-in': self.burnin_budget,
+    }
 
   def _set(self, name, value):
     """Takes over a plain Python number, which JSON can hold."""

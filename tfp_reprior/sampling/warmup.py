@@ -72,6 +72,13 @@ class Block(NamedTuple):
   ess_per_gradient: float = math.nan
   slowest: str = ''
 
+  @property
+  def acceptance_text(self) -> str:
+    """From the lowest to the highest of the chains; empty for what has none."""
+    if math.isnan(self.acceptance[0]):
+      return ''
+    return f'{min(self.acceptance):.2f} to {max(self.acceptance):.2f}'
+
   def __repr__(self):
     return (
       f'Block({self.stage!r}, {_shown_settings(self)}, num_transitions={self.num_transitions}, '
@@ -120,7 +127,7 @@ class Warmup(NamedTuple):
       f'{"acceptance":>13} {"log-likelihood":>15} {"ESS / 1k gradients":>19}'
     ]
     for b in self.blocks:
-      spread = f'{min(b.acceptance):.2f} to {max(b.acceptance):.2f}'
+      spread = b.acceptance_text
       measured = ''
       if not math.isnan(b.ess_per_gradient):
         measured = f'{1000 * b.ess_per_gradient:.3g} ({b.slowest})'

@@ -1,0 +1,47 @@
+"""Which coordinates a sampler has if nothing is said, and which it cannot have."""
+
+import math
+
+import tensorflow as tf
+
+from tfp_reprior import errors
+from tfp_reprior.internal import checks
+from tfp_reprior.models import data_space_layers
+
+
+def hidden_space(posterior, name, strategy, asked):
+  """The `hidden_space` that a sampler has by default, or that it is asked for."""
+  is_known = checks.static_value(posterior.x) is not None
+  is_whole = is_known and posterior.split.chunk_size is None
+  is_possible = is_whole and not name.endswith('standard')
+  if asked is None:
+    current = posterior.split.hidden_space
+    if not is_possible or current != 'weights':
+      return current if is_possible else 'weights'
+    # Layers have variables, which graphs cannot make.
+    return 'auto' if name == 'auto' and strategy is None and not tf.inside_function() else 'weights'
+  checks.one_of('hidden_space', asked, data_space_layers.HIDDEN_SPACES)
+  if asked == 'data' and not is_possible:
+    raise errors.InputError(
+      'The standard parametrisation, and chunks of data, are for weights. Received: '
+      f'hidden_space={asked!r}, sampler={name!r}, chunk_size={posterior.split.chunk_size}'
+    )
+  return asked if is_possible else 'weights'
+
+
+def check_layerwise(name, readout_regularizer, strategy, layer_regularizer):
+  """Refuses maps on every layer where they cannot be."""
+  if readout_regularizer == math.inf or strategy is not None:
+    raise errors.InputError(
+      'A map on every layer goes with one on the readout, on one device: leave `layer_regularizer` '
+      f'out. Received: layer_regularizer={layer_regularizer}, sampler={name!r}, '
+      f'regularizer={readout_regularizer!r}, strategy={strategy!r}'
+    )
+
+
+def regularizer(likelihood, name, layer_regularizer):
+  """The `regularizer` of a sampler that was asked for none."""
+  if name.endswith('standard'):
+    return math.inf
+  has_map = layer_regularizer is not None  # on every layer, then on the readout too
+  return likelihood.default_regularizer if has_map else likelihood.sampler_regularizer
