@@ -256,11 +256,18 @@ def test_data_must_be_floating_point(name, dtype):
     tfr.Posterior(_model(), **data, noise_scale=0.1)
 
 
-@pytest.mark.parametrize('shape', [(5, 4), (5,), (5, 3, 1), ()])
+@pytest.mark.parametrize('shape', [(5, 4), (5,), (5, 3, 1)])
 def test_inputs_must_have_the_shape_of_the_model(shape):
   message = f"`x` must have shape [n, 3] for the model 'net'. Received: x of shape {shape}"
   with _refuses(message):
     tfr.Posterior(_model(), np.ones(shape), np.ones([5, 2]), noise_scale=0.1)
+
+
+@pytest.mark.parametrize('name', ['x', 'y'])
+def test_one_number_is_no_data(name):
+  data = {'x': np.ones([5, 3]), 'y': np.ones([5, 2])} | {name: np.ones([])}
+  with _refuses(f'`{name}` must be an array of numbers, a row for each datum. Received: {name} of'):
+    tfr.Posterior(_model(), **data, noise_scale=0.1)
 
 
 def test_there_must_be_data():
@@ -268,7 +275,7 @@ def test_there_must_be_data():
     tfr.Posterior(_model(), np.ones([0, 3]), np.ones([0, 2]), noise_scale=0.1)
 
 
-@pytest.mark.parametrize('shape', [(5,), (5, 3), (5, 1), (5, 2, 1), ()])
+@pytest.mark.parametrize('shape', [(5,), (5, 3), (5, 1), (5, 2, 1)])
 def test_targets_must_have_a_column_for_each_output(shape):
   message = (
     f'`y` must have shape [n, 2], a row of 2 outputs for each input. Received: y of shape {shape}'

@@ -44,7 +44,9 @@ def classes():
 def categorical():
   """A run on one input and eight classes, by a softmax."""
   x = np.linspace(-1, 1, 24, dtype=np.float32)[:, np.newaxis]
-  return _run(x, np.arange(24) // 3, num_outputs=8, likelihood=tfr.likelihoods.Categorical())
+  likelihood = tfr.likelihoods.Categorical()
+  y = np.arange(24) // 3
+  return _run(x, y, num_outputs=8, likelihood=likelihood, regularizer='n*noise')
 
 
 @pytest.fixture(scope='session')
@@ -52,7 +54,7 @@ def bernoulli():
   """A run on one input and two outputs of zeros and ones."""
   x = np.linspace(-1, 1, 12, dtype=np.float32)[:, np.newaxis]
   y = np.concatenate([x > 0, x > -0.5], axis=1).astype(int)
-  return _run(x, y, likelihood=tfr.likelihoods.Bernoulli())
+  return _run(x, y, likelihood=tfr.likelihoods.Bernoulli(), regularizer='n*noise')
 
 
 @pytest.fixture
