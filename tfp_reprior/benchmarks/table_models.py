@@ -27,7 +27,7 @@ import tfp_reprior as tfr
 _NUM_MEMBERS = 5
 _NUM_CHAINS, _NUM_DRAWS = 4, 300  # of NUTS, after as many of warm-up
 _MOST_FOLLOWED = 100  # training inputs whose outputs R-hat is of, as of the estimators
-_WIDTH, _DEPTH = 64, 2  # of the networks, as the estimators have by default
+_WIDTH, _DEPTH = 64, 1  # of the networks, as the estimators have by default
 
 
 def bnn(x, y, x_test, seed, is_class, **settings):
