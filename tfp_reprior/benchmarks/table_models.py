@@ -180,8 +180,8 @@ def nuts(x, y, x_test, seed, is_class):
   return prediction, figures
 
 
-def laplace(x, y, x_test, seed, is_class):
-  """Laplace's approximation of one network of the same size, by `laplace-torch`.
+def laplace(x, y, x_test, seed, is_class, depth=_DEPTH):
+  """Laplace's approximation of one network of the same width, by `laplace-torch`.
 
   All layers, with Kronecker factors; precisions of the prior, and noise, by the evidence, while the
   network is trained.
@@ -201,7 +201,7 @@ def laplace(x, y, x_test, seed, is_class):
   else:
     targets = torch.tensor((y - center) / unit, dtype=torch.float32)[:, None]
     num_outputs = 1
-  sizes = [inputs.shape[1], *[_WIDTH] * _DEPTH, num_outputs]
+  sizes = [inputs.shape[1], *[_WIDTH] * depth, num_outputs]
   layers = [
     layer
     for pair in zip(sizes[:-1], sizes[1:], strict=True)
@@ -236,6 +236,7 @@ MODELS = {
   'mlp_ensemble': mlp_ensemble,
   'nuts': nuts,
   'laplace': laplace,
+  'laplace_two_layers': functools.partial(laplace, depth=2),
 }
 # Those that are not for classes.
 REAL_ONLY = ('bnn_student_t', 'bnn_heteroscedastic')
