@@ -75,7 +75,7 @@ def positive_number(text):
 
 def regularizer(text):
   """The type of a flag: a name, infinity, or a positive number."""
-  if text in ('noise', 'n*noise', 'tuned'):
+  if text in ('noise', 'n*noise', 'sites', 'tuned'):
     return text
   return math.inf if text == 'inf' else positive_number(text)
 
