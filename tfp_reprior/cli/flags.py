@@ -210,8 +210,9 @@ def add_chains(group):
     regularizer,
     None,
     'of the map: noise, the default for real targets, is the variance of the noise; n*noise is n '
-    'times that; or a number: larger ones move the map towards the identity, which is inf, the '
-    'default for classes; tuned warms up with noise, n*noise and inf, and takes the fastest',
+    'times that; sites, for classes, is fitted to each datum; or a number: larger ones move the '
+    'map towards the identity, which is inf, the default for classes; tuned warms up with noise, '
+    'n*noise and inf, and takes the fastest',
     metavar='NAME|X',
   )
   add(

@@ -1,5 +1,6 @@
 """The posterior of a network's weights, as a target for `tfp.mcmc`."""
 
+import contextlib
 import copy
 import functools
 import math
@@ -182,7 +183,10 @@ class Posterior:
   @functools.cached_property
   def sites(self) -> sites.Sites:
     """The Gaussians that stand in for the likelihood of each datum, of the map `'sites'`."""
-    return sites.fit(self)
+    is_known = checks.static_value(self.x) is not None and checks.static_value(self.y) is not None
+    # What a graph makes cannot be kept for others.
+    with tf.init_scope() if is_known else contextlib.nullcontext():
+      return sites.fit(self)
 
   def regularizer(
     self, value: float | str | None = None

@@ -10,8 +10,9 @@ from tfp_reprior.internal import random
 
 _NUM_NETWORKS = 8  # that the kernel is the mean of
 _NUM_OUTPUTS = 64  # draws that expectations are the mean of
-_NUM_ROUNDS = 50
-_DAMPING = 0.5
+_NUM_ROUNDS = 100
+_DAMPING = 0.25  # with 0.5 outputs of scale 20 swing between two states
+_TOLERANCE = 1e-4  # of `targets / variances`, which are of the order of one
 
 
 class Sites(NamedTuple):
@@ -51,32 +52,43 @@ def fit(posterior: Any) -> Sites:
   Returns:
     `Sites`, in the dtype of the network.
   """
-  likelihood, n, k = posterior.likelihood, posterior.x.shape[0], posterior.split.num_outputs
-  if likelihood.expand(tf.zeros([n, k], tf.float64), _in_float64(posterior.y)) is None:
+  likelihood, y = posterior.likelihood, posterior.y
+  y = y if y.dtype.is_integer else tf.cast(y, tf.float64)
+  n, k = posterior.x.shape[0], posterior.split.num_outputs
+  if likelihood.expand(tf.zeros([n, k], tf.float64), y) is None:
     raise errors.InputError(
       f"`regularizer='sites'` is for classes. Received: likelihood={likelihood!r}"
     )
-  kernel = _mean_kernel(posterior)
-  xi = np.random.default_rng(0).normal(size=[_NUM_OUTPUTS // 2, 1, k])
-  xi = tf.constant(np.concatenate([xi, -xi]))
-  mean, variance = tf.zeros([n, k], tf.float64), tf.linalg.diag_part(kernel)
-  precision, shift = None, None
-  for _ in range(_NUM_ROUNDS):
+  kernel = mean_kernel(posterior)
+  xi = standard_outputs(k)
+
+  def new_sites(mean, variance):
     f = mean + tf.sqrt(variance)[:, tf.newaxis] * xi
-    gradient, curvature = likelihood.expand(f, _in_float64(posterior.y))
-    gradient, curvature = tf.reduce_mean(gradient, axis=0), tf.reduce_mean(curvature, axis=0)
-    new = curvature, curvature[:, tf.newaxis] * mean + gradient
-    if precision is None:
-      precision, shift = new
-    else:
-      precision += _DAMPING * (new[0] - precision)
-      shift += _DAMPING * (new[1] - shift)
-    mean, variance = _posterior_moments(kernel, precision, shift)
-  dtype = posterior.split.dtype
-  return Sites(tf.cast(shift / precision[:, tf.newaxis], dtype), tf.cast(1.0 / precision, dtype))
+    gradient, curvature = (tf.reduce_mean(v, axis=0) for v in likelihood.expand(f, y))
+    return curvature, curvature[:, tf.newaxis] * mean + gradient
+
+  def one_round(i, _, precision, shift):
+    precision_now, shift_now = new_sites(*posterior_moments(kernel, precision, shift))
+    change = tf.reduce_max(tf.abs(shift_now - shift))
+    precision += _DAMPING * (precision_now - precision)
+    return i + 1, change, precision, shift + _DAMPING * (shift_now - shift)
+
+  prior = tf.zeros([n, k], tf.float64), tf.linalg.diag_part(kernel)
+  start = 0, tf.constant(np.inf, tf.float64), *new_sites(*prior)
+  _, _, precision, shift = tf.while_loop(
+    lambda i, change, *_: change > _TOLERANCE, one_round, start, maximum_iterations=_NUM_ROUNDS
+  )
+  targets = shift / precision[:, tf.newaxis]
+  return Sites(*(tf.cast(v, posterior.split.dtype) for v in (targets, 1.0 / precision)))
 
 
-def _mean_kernel(posterior):
+def standard_outputs(k):
+  """Draws `[s, 1, k]` of N(0, I) that expectations over outputs are the means of, in pairs."""
+  xi = np.random.default_rng(0).normal(size=[_NUM_OUTPUTS // 2, 1, k])
+  return tf.constant(np.concatenate([xi, -xi]))
+
+
+def mean_kernel(posterior):
   """The mean of `psi @ psi.T` over random networks, `[n, n]` in float64."""
   split, total = posterior.split, 0.0
   for seed in random.split_seed(0, _NUM_NETWORKS):
@@ -88,7 +100,7 @@ def _mean_kernel(posterior):
   return total
 
 
-def _posterior_moments(kernel, precision, shift):
+def posterior_moments(kernel, precision, shift):
   """Means `[n, k]` and variances `[n]` of outputs given sites with `shift = precision * targets`.
 
   ```none
@@ -102,7 +114,3 @@ def _posterior_moments(kernel, precision, shift):
   a = tf.linalg.triangular_solve(chol, root * kernel)
   mean = tf.matmul(kernel, shift) - tf.matmul(a, tf.matmul(a, shift), transpose_a=True)
   return mean, tf.linalg.diag_part(kernel) - tf.reduce_sum(tf.square(a), axis=0)
-
-
-def _in_float64(y):
-  return y if y.dtype.is_integer else tf.cast(y, tf.float64)
