@@ -45,6 +45,14 @@ def add_arguments(parser):
     metavar='DIR',
   )
   flags.add(parser, '--seed', flags.natural_number, 1, 'seed of everything random')
+  flags.add(
+    parser,
+    '--seeds',
+    flags.seeds,
+    None,
+    'several of them, with commas, for ess-width, ess-dataset and categorical: means and range',
+    metavar='I,J,...',
+  )
   parser.add_argument('--quiet', action='store_true', help='show no progress')
 
 
@@ -52,7 +60,7 @@ def run(args):
   """Runs the command. Returns the exit code."""
   tfr.compilation.keep_freed_memory()
   path = figures.make_figure(
-    args.name, args.scale, args.out, args.data_dir, args.seed, progress=not args.quiet
+    args.name, args.scale, args.out, args.data_dir, args.seeds or args.seed, not args.quiet
   )
   print(f'The figure is {path}')
   return 0

@@ -80,6 +80,11 @@ def regularizer(text):
   return math.inf if text == 'inf' else positive_number(text)
 
 
+def seeds(text):
+  """The type of a flag: natural numbers with commas, a list."""
+  return [natural_number(word) for word in text.split(',')]
+
+
 def layer_regularizer(text):
   """The type of a flag: positive numbers, or infinity, with commas, or tuned; the text itself."""
   layer_regularizers(text)
