@@ -96,7 +96,8 @@ def make_figure(
     for piece in auto.tqdm(pieces, desc=name, unit='piece', disable=not progress):
       rows.append({**piece, **_finish(recipe, piece, family, out / 'pieces', data_dir, progress)})
     recipe.draw(figure, rows)
-    text = json.dumps({'figure': name, 'scale': scale, 'rows': rows}, indent=1) + '\n'
+    lines = ',\n'.join(json.dumps(row) for row in rows)
+    text = f'{{"figure": "{name}", "scale": "{scale}", "rows": [\n{lines}\n]}}\n'
     path = out / f'{name}-{scale}'
     files.write_atomically(path.with_suffix('.json'), lambda file: file.write(text.encode()))
     figure.savefig(path.with_suffix('.pdf'), metadata={'CreationDate': None})
