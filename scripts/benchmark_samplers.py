@@ -310,7 +310,7 @@ def draw(figure, rows):
   axes = figure.subplots(len(nums_data), 2, sharex='col', sharey=True, squeeze=False)
   for (i, num_data), j in itertools.product(enumerate(nums_data), range(2)):
     ax, key = axes[i, j], ('theta', 'f')[j] + ' ESS / 1k gradients'
-    for width, color in zip(widths, itertools.cycle(drawing.COLORS)):
+    for width, color in zip(widths, drawing.shades(len(widths)), strict=True):
       chosen = [row for row in rows if (row['n'], row['width']) == (num_data, width)]
       y = [names.index(row['sampler']) for row in chosen]
       ax.plot([r[key] for r in chosen], y, 'o', color=color, ms=4, label=f'width {width}')
