@@ -55,9 +55,12 @@ def _compute(piece, context):
   fractions = np.linspace(0, 1, piece['num_points'])
   pairs = [(a, b) for b in fractions for a in (fractions if b < 1 else [0.0])]
   weights = np.array([((1 - b) * (1 - a), (1 - b) * a, b) for a, b in pairs])
+  log_prob = {name: _slice(*pair, pairs) for name, pair in slices.items()}
+  depth = {name: max(values) - min(values) for name, values in log_prob.items()}
   return {
     'positions': (weights @ _CORNERS).tolist(),
-    'log_prob': {name: _slice(*pair, pairs) for name, pair in slices.items()},
+    'log_prob': log_prob,
+    'depth': {**depth, 'ratio': depth['standard'] / depth['repriorised']},
   }
 
 
