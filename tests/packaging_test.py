@@ -3,25 +3,12 @@
 import pathlib
 import re
 import sys
-import types
 
 import pytest
 
 import tfp_reprior as tfr
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-
-
-@pytest.fixture(name='setup')
-def fixture_setup(monkeypatch):
-  """The arguments of `setuptools.setup` in setup.py."""
-  arguments = {}
-  fake = types.SimpleNamespace(find_packages=lambda **_: [])
-  fake.setup = lambda **x: arguments.update(x)
-  monkeypatch.setitem(sys.modules, 'setuptools', fake)
-  path = ROOT / 'setup.py'
-  exec(compile(path.read_text(), 'setup.py', 'exec'), {'__file__': str(path)})
-  return arguments
 
 
 def test_links_and_pictures_of_readme_work_elsewhere(setup):

@@ -103,7 +103,7 @@ class Run:
 
   @property
   def baseline_name(self):
-    return baseline.NAMES[self.classes is not None]
+    return baseline.name(self.prediction, self.y_test)
 
   @property
   def facts(self):
