@@ -34,6 +34,14 @@ def test_all_name_one_version(setup):
   assert f'## {setup["version"]} - ' in (ROOT / 'CHANGELOG.md').read_text()
 
 
+def test_pages_that_order_names_have_all_of_them():
+  for path in (ROOT / 'docs/reference').glob('*.md'):
+    text = path.read_text()
+    if names := re.findall(r'^ {8}- (\w+)$', text, re.M):
+      (room,) = re.findall(r'^::: tfp_reprior\.(\w+)$', text, re.M)
+      assert sorted(names) == sorted(getattr(tfr, room).__all__), path
+
+
 def test_the_sdist_takes_files_that_exist():
   names = []
   for line in (ROOT / 'MANIFEST.in').read_text().splitlines():
