@@ -97,6 +97,17 @@ def test_numbers_may_be_categories_and_nullable():
   np.testing.assert_array_equal(preparation.inputs(same), preparation.inputs(frame))
 
 
+def test_columns_come_back_from_inputs():
+  frame = pd.DataFrame({'a': [2.0, 3.0, 5.0, 7.0], 'b': list('xyyz'), 'c': [1.0, 4.0, 9.0, 16.0]})
+  preparation = _prepare(frame)
+  x = preparation.restore_inputs(preparation.inputs(frame))
+  columns = tables.decode(preparation.columns, x)
+  assert list(columns) == ['a', 'b', 'c'] and list(columns['b']) == list('xyyz')
+  for name in 'ac':
+    np.testing.assert_allclose(columns[name], frame[name], rtol=1e-6)
+  assert tables.decode(preparation.columns, np.zeros([1, 5]))['b'] == ['?']
+
+
 @pytest.mark.parametrize(
   ('y', 'num_classes'),
   [

@@ -173,6 +173,10 @@ def test_classes_have_reliability_and_warm_up(write, classes):
   assert rows['first step'] == ['0.300', '–', '1', '1', '0.00 to 0.50', '-200', '–']
   assert rows['measuring'] == ['0.100', '0.200', '8', '1,500', '0.62 to 0.75', '-4.50', '40.0']
   assert 'Warm-up found step size 0.100 with 12,001 gradients of each chain' in page
+  best = np.max(classes.test_prediction.class_probabilities, axis=-1)
+  first = int(np.argmin(best))
+  expected = [f'{value:.4g}' for value in classes.x_test[first]]
+  assert rows[str(first + 1)][:2] == expected and rows[str(first + 1)][3] == f'{best[first]:.2f}'
 
 
 def test_the_page_is_well_formed_and_needs_nothing_else(write, regression, classes):

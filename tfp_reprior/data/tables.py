@@ -236,6 +236,24 @@ def groups(specs):
   ]
 
 
+def decode(specs, x):
+  """The columns that `encode` made `x` `[m, d]` of: arrays `[m]` by name, of text for categories.
+
+  A category that training data did not have is `'?'`.
+  """
+  columns, start = {}, 0
+  for spec in specs:
+    size = len(spec['values'] or [0])
+    block = x[:, start : start + size]
+    start += size
+    if spec['values'] is None:
+      columns[spec['name']] = block[:, 0]
+    else:
+      values, is_known = np.array(spec['values'], object), np.max(block, axis=1) > 0.5
+      columns[spec['name']] = np.where(is_known, values[np.argmax(block, axis=1)], '?')
+  return columns
+
+
 def class_values(y):
   """The classes that targets `y` `[n]` hold by their type; None for real numbers.
 
