@@ -312,7 +312,7 @@ def test_several_runs_are_compared_with_the_first(write_text, pretend, noise):
   ):
     assert rows[name][-1] == f'×{ratio}', name
   assert rows['Test negative log likelihood'][-1] == '+0.00'
-  assert 'ESS per second, weights, median, against slow: fast ×4.00.' in page
+  assert 'Effective samples per second against slow: fast ×4.00 (weights), ×4.00 (log-' in page
   assert '<b>slow: The chains mixed. · fast: The chains mixed.</b>' in page
   assert '<h4>R-hat of weights</h4>' in page and '<h4>ESS per second, weights</h4>' in page
 
@@ -339,7 +339,7 @@ def test_a_run_that_failed_is_not_compared(write_text, pretend, noise):
     assert _rows(page)[name][2] == ''
   assert _rows(page)['R-hat, weights, largest'][1] == 'over 100'
   assert _rows(page)['ESS per second, weights, median'][-1] == '×4.00'
-  assert 'median, against good: other ×4.00.' in page
+  assert 'against good: other ×4.00 (weights), ' in page
 
   page = write_text(stuck, good, names=['stuck', 'good'])
   assert '<th scope="col">not compared: stuck failed</th>' in page
