@@ -370,8 +370,11 @@ class Driver:
       described = self._describe()
     if self._folder is None:
       return
-    if self._workers.is_chief and identity.claim(self._folder, described, resume):
-      saved_models.warn_of_layers(self._posterior.split.network.model)
+    if self._workers.is_chief:
+      with files.writing_to('run_dir', self._folder):
+        is_new = identity.claim(self._folder, described, resume)
+      if is_new:
+        saved_models.warn_of_layers(self._posterior.split.network.model)
     self._workers.wait()
     if not identity.is_there(self._folder):
       raise errors.InputError(
