@@ -72,7 +72,7 @@ def make_folder(path):
 
 @contextlib.contextmanager
 def writing_to(name, folder):
-  """A context in which a folder, given as the argument `name`, is refused if writing to it fails."""
+  """A context in which a folder, the argument `name`, is refused if writing to it fails."""
   try:
     yield
   except OSError as e:
