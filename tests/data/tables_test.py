@@ -48,6 +48,8 @@ def test_new_tables_are_taken_by_names_of_columns():
     preparation.inputs(FRAME[['rooms']])
   with _refuses("Column 'rooms' must hold numbers, as in training. Received: 'many'"):
     preparation.inputs(FRAME.assign(rooms='many'))
+  with _refuses("Column 'color' must hold categories as in training, such as 'blue'. Received: 1"):
+    preparation.inputs(np.ones([2, 2]))
   with pytest.warns(UserWarning, match="'color' has values that the training data do not.*pink"):
     x = preparation.inputs(FRAME.assign(color='pink'))
   np.testing.assert_allclose(preparation.restore_inputs(x)[:, 1:], 0, atol=1e-6)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 import tensorflow_probability as tfp
 from numpy.typing import ArrayLike
@@ -48,8 +49,8 @@ class ReadoutReprior(tfp.bijectors.Bijector):
     features_fn: Callable, `features_fn(*hidden_parts) -> psi` `[*chains, n, d]`. If there is a
       readout bias, the last column of psi multiplies it.
     targets: y, floating point `[n, k]`.
-    regularizer: Positive scalar `lam`; or a callable, `regularizer(*hidden_parts) -> lam`
-      `[*chains]`.
+    regularizer: Positive scalar `lam`, or `[n]`, one for each datum; or a callable,
+      `regularizer(*hidden_parts) -> lam` `[*chains]`.
     event_ndims: List of integers, the ranks of all parts without chain dimensions: those of the
       hidden parts, then 2 for the readout kernel, then 1 if there is a readout bias.
     space: `'feature'`, `'data'`, or `'auto'` for the smaller of n and d.
@@ -57,6 +58,9 @@ class ReadoutReprior(tfp.bijectors.Bijector):
       broadcasts to it: the prior standard deviations, for parts that are not N(0, 1) a priori. The
       map then ends in a multiplication by them. `features_fn` takes the hidden parts as they are,
       and psi counts in units of the readout's prior: its columns are multiplied by those scales.
+    keeps_mean: Whether the mean of the readout over the k outputs passes through, for targets of
+      mean zero and likelihoods that do not depend on it, such as that of softmax. Then `k - 1`
+      stands in for k in the log-determinants.
     validate_args: Whether to check values at run time: the regularizer, and that psi is finite.
     name: Name of the operations.
 
@@ -89,10 +93,11 @@ class ReadoutReprior(tfp.bijectors.Bijector):
     self,
     features_fn: Callable[..., tf.Tensor],
     targets: ArrayLike,
-    regularizer: float | Callable[..., tf.Tensor],
+    regularizer: ArrayLike | Callable[..., tf.Tensor],
     event_ndims: Sequence[int],
     space: str = 'auto',
     part_scales: Sequence[ArrayLike] | None = None,
+    keeps_mean: bool = False,
     validate_args: bool = False,
     name: str = 'readout_reprior',
   ) -> None:
@@ -121,6 +126,7 @@ class ReadoutReprior(tfp.bijectors.Bijector):
       self._targets = targets
       self._regularizer = regularizer
       self._space = checks.one_of('space', space, factorization.SPACES)
+      self._keeps_mean = keeps_mean
       self._has_bias = event_ndims[-1] == 1
       self._num_hidden = len(event_ndims) - 1 - self._has_bias
       self._part_scales = self._check_scales(part_scales, event_ndims)
@@ -224,8 +230,13 @@ class ReadoutReprior(tfp.bijectors.Bijector):
 
   @property
   def regularizer(self) -> tf.Tensor | Callable[..., tf.Tensor]:
-    """The scalar `lam`, or the function that it is."""
+    """`lam`, a scalar or `[n]`, or the function that it is."""
     return self._regularizer
+
+  @property
+  def num_mapped(self) -> int:
+    """How many combinations of outputs the map moves: k, or `k - 1` if it keeps their mean."""
+    return self._targets.shape[1] - self._keeps_mean
 
   @property
   def space(self) -> str:
@@ -240,21 +251,38 @@ class ReadoutReprior(tfp.bijectors.Bijector):
     """As `forward`, for known features psi `[*chains, n, d]`."""
     hidden, phi_out = self._split(parts)
     factor = self._factorize(self._scale_hidden(hidden), psi)
-    return self._scale(self._join(hidden, factor.forward(phi_out)))
+    phi_out, mean = self.take_mean(phi_out)
+    return self._scale(self._join(hidden, factor.forward(phi_out) + mean))
 
   def inverse_given(self, psi: tf.Tensor, parts: Parts) -> list[tf.Tensor]:
     """As `inverse`, for known features psi `[*chains, n, d]`."""
     hidden, theta_out = self._split(self._unscale(parts))
     factor = self._factorize(list(parts)[: self._num_hidden], psi)
-    return self._join(hidden, factor.inverse(theta_out))
+    theta_out, mean = self.take_mean(theta_out)
+    return self._join(hidden, factor.inverse(theta_out) + mean)
 
   def log_det_given(self, psi: tf.Tensor, hidden_parts: Parts) -> tf.Tensor:
     """As `forward_log_det_jacobian`, for known features psi `[*chains, n, d]`: `[*chains]`.
 
     With `part_scales`, without the constant that they add.
     """
-    k = tf.cast(tf.shape(self._targets)[1], self._targets.dtype)
-    return k * self._factorize(hidden_parts, psi).log_det()
+    return self.num_mapped * self._factorize(hidden_parts, psi).log_det()
+
+  def scaled(self, hidden_parts: Parts, psi: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Features and targets over the root of `lam`: `[*chains, n, d]`, `[*chains, n, k]`."""
+    lam = self._regularizer
+    if callable(lam):
+      lam = lam(*hidden_parts)[..., tf.newaxis, tf.newaxis]
+    elif lam.shape.rank:
+      lam = lam[:, tf.newaxis]
+    return factorization.scale(psi, self._targets, lam)
+
+  def take_mean(self, readout: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor | float]:
+    """A readout `[*chains, d, k]` without what passes through, and that."""
+    if not self._keeps_mean:
+      return readout, 0.0
+    mean = tf.reduce_mean(readout, axis=-1, keepdims=True)
+    return readout - mean, mean
 
   def _forward(self, x):
     hidden = self._scale_hidden(list(x)[: self._num_hidden])
@@ -334,8 +362,8 @@ class ReadoutReprior(tfp.bijectors.Bijector):
     self._check_features(psi)
     if self.validate_args:
       psi = tf.debugging.check_numerics(psi, 'The features `psi` must be finite.')
-    lam = self._regularizer(*hidden) if callable(self._regularizer) else self._regularizer
-    return factorization.factorize(psi, self._targets, lam, self._space)
+    a, b = self.scaled(hidden, psi)
+    return factorization.make_factor(a, b, factorization.choose_space(psi, self._space))
 
   def _check_features(self, psi):
     if psi.dtype != self._targets.dtype:
@@ -360,7 +388,7 @@ class ReadoutReprior(tfp.bijectors.Bijector):
   def __repr__(self):
     n, k = self._targets.shape
     lam = None if callable(self._regularizer) else checks.static_value(self._regularizer)
-    lam = f'{lam:g}' if lam is not None else '?'
+    lam = '?' if lam is None else '[n]' if np.ndim(lam) else f'{lam:g}'
     return (
       f"tfr.ReadoutReprior('{self.name}', n={n}, k={k}, regularizer={lam}, "
       f"space='{self._space}', num_parts={len(self.forward_min_event_ndims)}, "

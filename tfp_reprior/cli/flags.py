@@ -75,9 +75,14 @@ def positive_number(text):
 
 def regularizer(text):
   """The type of a flag: a name, infinity, or a positive number."""
-  if text in ('noise', 'n*noise', 'tuned'):
+  if text in ('noise', 'n*noise', 'sites', 'tuned'):
     return text
   return math.inf if text == 'inf' else positive_number(text)
+
+
+def seeds(text):
+  """The type of a flag: natural numbers with commas, a list."""
+  return [natural_number(word) for word in text.split(',')]
 
 
 def layer_regularizer(text):
@@ -225,8 +230,9 @@ def add_chains(group):
     regularizer,
     None,
     'of the map: noise, the default for real targets, is the variance of the noise; n*noise is n '
-    'times that; or a number: larger ones move the map towards the identity, which is inf, the '
-    'default for classes; tuned warms up with noise, n*noise and inf, and takes the fastest',
+    'times that; sites, for classes, is fitted to each datum; or a number: larger ones move the '
+    'map towards the identity, which is inf, the default for classes; tuned warms up with noise, '
+    'n*noise and inf, and takes the fastest',
     metavar='NAME|X',
   )
   add(

@@ -8,7 +8,7 @@ import warnings
 import numpy as np
 
 from tfp_reprior import errors
-from tfp_reprior.internal import checks
+from tfp_reprior.internal import checks, parsing
 
 MISSING = ('refuse', 'impute')
 
@@ -197,6 +197,11 @@ def _encode(spec, column):
     [spec['fill'] if m else _text(v) for v, m in zip(column, is_missing, strict=True)], object
   )
   unknown = sorted(set(cells) - set(values))
+  if unknown and column.dtype != object and not any(map(parsing.is_finite_number, values)):
+    raise errors.InputError(
+      f'Column {name!r} must hold categories as in training, such as {values[0]!r}. Received: '
+      f'{unknown[0]}'
+    )
   if unknown:
     warnings.warn(
       f'Column {name!r} has values that the training data do not have, and which count as none of '

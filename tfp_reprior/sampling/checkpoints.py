@@ -67,16 +67,11 @@ def check_room(folder, num_bytes):
   What was made for a folder that is refused goes again.
   """
   folder = pathlib.Path(folder)
-  try:
+  with files.writing_to('run_dir', folder):
     made = [p for p in (folder, *folder.parents) if not p.exists()]
     files.make_folder(folder)
     with tempfile.TemporaryFile(dir=folder):
       pass
-  except OSError as e:
-    raise errors.InputError(
-      f'`run_dir` must be a folder that can be written to ({e.strerror}). Received: '
-      f'run_dir={str(folder)!r}'
-    ) from e
   free = shutil.disk_usage(folder).free
   if free < num_bytes:
     for path in made:

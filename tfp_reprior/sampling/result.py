@@ -364,13 +364,8 @@ class Result(result_views.Views):
   def save(self, path: Path) -> None:
     """Writes everything to the folder `path`, for `tfp_reprior.load_result`."""
     folder = checks.path('path', path)
-    try:
+    with files.writing_to('path', folder):
       files.make_folder(folder)
-    except OSError as e:
-      raise errors.InputError(
-        f'`path` must be a folder that can be written to ({e.strerror}). Received: '
-        f'path={str(folder)!r}'
-      ) from e
     run = self.draws.run
     saved_models.save(self.posterior.split.network.model, folder / 'model.keras')
     self.draws.copy_to(folder / 'draws')
