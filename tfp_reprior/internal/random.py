@@ -86,9 +86,14 @@ def sources_like(parts, seed):
 
   Which of them depends on shapes and dtype only, so that draws are the same compiled or not.
   """
+  are_known = all(p.dtype == parts[0].dtype and p.shape.is_fully_defined() for p in parts)
+  if are_known and not parts_lib.are_large(parts):
+    # All at once, because a call takes longer than the bits of a small part.
+    sizes = [p.shape.num_elements() for p in parts]
+    bits = tf.split(random_bits([sum(sizes)], parts[0].dtype, seed), sizes)
+    return [Bits(tf.reshape(b, p.shape)) for b, p in zip(bits, parts, strict=True)]
   seeds = split_seed(seed, n=len(parts))
-  is_known = all(p.dtype == tf.float32 and p.shape.is_fully_defined() for p in parts)
-  if is_known and parts_lib.are_large(parts):
+  if are_known and parts[0].dtype == tf.float32:
     return [Key(tf.bitcast(s, tf.uint32)) for s in seeds]
   bits = [random_bits(tf.shape(p), p.dtype, s) for p, s in zip(parts, seeds, strict=True)]
   for b, p in zip(bits, parts, strict=True):
