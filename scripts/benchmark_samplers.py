@@ -249,7 +249,8 @@ def measure(case):
     row['log_likelihood mean'] = float(np.mean(kept['log_likelihood']))
     first, second = np.array_split(kept['log_likelihood'], 2)
     deviation = np.sqrt(np.mean(np.var(first, axis=0) + np.var(second, axis=0)) / 2)
-    row['log_likelihood rise'] = float(np.mean(second - np.mean(first, axis=0)) / deviation)
+    rise = np.mean(second - np.mean(first, axis=0))
+    row['log_likelihood rise'] = float(rise / deviation) if deviation else np.nan
   row['ms / gradient of all chains'] = 1000 * seconds
   row['R-hat^2 - 1, f'] = float(np.mean(tfr.diagnostics.r_hat_squared(kept['f']))) - 1
   return row

@@ -8,7 +8,7 @@ import numpy as np
 
 from tfp_reprior import errors
 from tfp_reprior.data import preparation as preparation_lib
-from tfp_reprior.internal import checks, files, random
+from tfp_reprior.internal import checks, random
 from tfp_reprior.internal import workers as workers_lib
 from tfp_reprior.mcmc import jittered
 from tfp_reprior.sampling import (
@@ -118,23 +118,12 @@ class Driver:
       anchor = anchors.to_arrays(self._sampler.anchor)
       return warmup._replace(state=[p.numpy() for p in position.state], anchor=anchor)
 
-  @contextlib.contextmanager
   def _held_folder(self):
     """A context in which no other process can sample to the folder."""
     if self._folder is None or not self._workers.is_chief:
-      yield
-      return
+      return contextlib.nullcontext()
     num_bytes = room.disk_bytes(self._sampler.posterior.split, self._settings, self._keep_every)
-    checkpoints.check_room(self._folder, num_bytes)
-    with contextlib.ExitStack() as stack:
-      try:
-        stack.enter_context(files.held(self._folder))
-      except BlockingIOError as e:
-        raise errors.InputError(
-          '`run_dir` is in use: another process samples to it. Choose another folder, or wait. '
-          f'Received: run_dir={str(self._folder)!r}'
-        ) from e
-      yield
+    return checkpoints.held(self._folder, num_bytes)
 
   def _warm_up(self, resume):
     """Warms up, unless that is done already.
@@ -353,7 +342,9 @@ class Driver:
     kept = range(self._keep_every - 1, num_done['sampling'], self._keep_every)
     self._open_draws().check(kept)
 
-  def _describe(self):
+  def _open_folder(self, resume):
+    if self._folder is None and self._workers.count == 1:
+      return
     described = identity.describe(
       self._posterior,
       self._settings,
@@ -363,18 +354,10 @@ class Driver:
       self._preparation,
     )
     self._workers.check_same('data, model and settings', json.dumps(described).encode())
-    return described
-
-  def _open_folder(self, resume):
-    if self._folder is not None or self._workers.count > 1:
-      described = self._describe()
     if self._folder is None:
       return
-    if self._workers.is_chief:
-      with files.writing_to('run_dir', self._folder):
-        is_new = identity.claim(self._folder, described, resume)
-      if is_new:
-        saved_models.warn_of_layers(self._posterior.split.network.model)
+    if self._workers.is_chief and identity.claim(self._folder, described, resume):
+      saved_models.warn_of_layers(self._posterior.split.network.model)
     self._workers.wait()
     if not identity.is_there(self._folder):
       raise errors.InputError(
