@@ -78,3 +78,11 @@ def test_a_run_samples_with_the_map_that_it_chose(monkeypatch):
   assert [w.layer_regularizer for w, _ in seen] == [None, [3.0]]
   for found, trace in seen:
     assert sum(b.num_transitions for b in found.blocks) == len(trace['steps'])
+  # Chains arrive as with the readout map, up to the rounding of the start, and get the other there.
+  (plain, _), (every, _) = seen
+  stages = [b.stage for b in every.blocks]
+  first = stages.index('placing')
+  assert 'settling' in stages[:first] and stages[-1] == 'check'
+  assert set(stages[first:]) <= {'placing', 'measuring', 'adapting', 'check'}
+  for block, other in zip(every.blocks[:first], plain.blocks, strict=False):
+    assert block.log_likelihood == pytest.approx(other.log_likelihood, rel=1e-3)

@@ -172,6 +172,21 @@ def add_problem(parser):
     'side of a patch of an image, for attention; by default 4',
   )
   add(model, '--activation', str, None, 'erf, or a name of Keras; by default gelu', metavar='NAME')
+  add(
+    model,
+    '--weight_std',
+    positive_number,
+    None,
+    'prior scale of hidden weights, of fcn and cnn; by default the square root of 2',
+  )
+  add(
+    model,
+    '--bias_std',
+    positive_number,
+    None,
+    'prior scale of hidden biases, of fcn and cnn; by default 0.1. Larger ones let functions of '
+    'few inputs bend',
+  )
   add_likelihood(model)
   add(
     model,

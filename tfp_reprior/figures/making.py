@@ -85,12 +85,8 @@ def make_figure(
   data = 'digits' if data_dir is None else 'cifar10'
   pieces = [p for s in seeds for p in recipe.pieces(scale, {'data': data, 'seed': s})]
   out = pathlib.Path(out)
-  try:
+  with files.writing_to('out', out):
     files.make_folder(out / 'pieces')
-  except OSError as e:
-    raise errors.InputError(
-      f'`out` must be a folder that can be written to ({e.strerror}). Received: out={str(out)!r}'
-    ) from e
   with drawing.canvas(7.2, 2.9) as figure:  # first, because it fails without matplotlib
     rows = []
     for piece in auto.tqdm(pieces, desc=name, unit='piece', disable=not progress):
