@@ -32,8 +32,6 @@ from tfp_reprior.sampling import position as position_lib
 from tfp_reprior.sampling import result as result_lib
 from tfp_reprior.sampling import warmup as warmup_lib
 
-_NUM_WARMUP_PROJECTIONS = 32
-_MOST_WARMUP_INPUTS = 100
 _NUM_ANCHORS = 3  # of a chain, in burn-in
 _SHORT_THINNING = 4  # of warm-up, where transitions are single steps
 
@@ -152,7 +150,8 @@ class Driver:
     self._phases.restore(position, self._check_draws)
     starts.climb(position, self._phases, arriving, self._budgets, self._seeds['start'])
     thinning = 1 if sampler.is_calibrated and sampler.has_damping else _SHORT_THINNING
-    phase_runner = self._warmup_runner(arriving, thinning)
+    seeds = self._seeds['warm-up'], self._seeds['projections']
+    phase_runner = warmup_lib.make_runner(arriving, self._x_test, thinning, *seeds)
     num_done = int(np.sum(position.trace('warm-up').get('steps', 0)))
     num_steps = self._budgets['warm-up'] + self._budgets['burn-in']
     bar = self._phases.progress_bar('warm-up', num_steps, num_done)
@@ -163,8 +162,8 @@ class Driver:
       begin, end = end, end + -(-num_transitions // thinning)
       move = None
       if stage == planner_lib.PLACING and not is_mapped:
-        is_mapped, phase_runner = True, self._warmup_runner(sampler, thinning)
-        move = sampler.anchor.start
+        is_mapped, move = True, sampler.anchor.start
+        phase_runner = warmup_lib.make_runner(sampler, self._x_test, thinning, *seeds)
       elif is_mapped and sampler.anchor is not None:
         # Anchors follow the chains where step sizes adapt to them, and in burn-in.
         is_free = block_settings.num_adaptation_steps > 0 or stage == 'burn-in'
@@ -224,29 +223,6 @@ class Driver:
       settings.hidden_space,
       layer_regularizer,
     )
-
-  def _warmup_runner(self, sampler, thinning):
-    observer = observations.Observer(
-      sampler,
-      self._warmup_inputs(),
-      _NUM_WARMUP_PROJECTIONS,
-      self._seeds['projections'],
-      thinning,
-    )
-    return runner.Runner(
-      warmup_lib.adaptive_kernel(sampler),
-      observer.warmup,
-      thinning,
-      self._seeds['warm-up'],
-      sampler.run_loop,
-    )
-
-  def _warmup_inputs(self):
-    """The inputs whose outputs are followed in warm-up."""
-    if self._sampler.posterior.split.names_in_data_space:
-      return self._posterior.x  # outputs for others have noise of their own, which hides the chains
-    x = self._posterior.x if self._x_test is None else self._x_test
-    return x[:_MOST_WARMUP_INPUTS]
 
   def _choose_map(self, resume):
     """Warms up with each of several maps, and goes on with the fastest."""
