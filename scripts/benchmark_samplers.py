@@ -249,7 +249,8 @@ def measure(case):
     row['log_likelihood mean'] = float(np.mean(kept['log_likelihood']))
     first, second = np.array_split(kept['log_likelihood'], 2)
     deviation = np.sqrt(np.mean(np.var(first, axis=0) + np.var(second, axis=0)) / 2)
-    row['log_likelihood rise'] = float(np.mean(second - np.mean(first, axis=0)) / deviation)
+    rise = np.mean(second - np.mean(first, axis=0))
+    row['log_likelihood rise'] = float(rise / deviation) if deviation else np.nan
   row['ms / gradient of all chains'] = 1000 * seconds
   row['R-hat^2 - 1, f'] = float(np.mean(tfr.diagnostics.r_hat_squared(kept['f']))) - 1
   return row
@@ -330,7 +331,7 @@ def draw(figure, rows):
   axes = figure.subplots(len(nums_data), 2, sharex='col', sharey=True, squeeze=False)
   for (i, num_data), j in itertools.product(enumerate(nums_data), range(2)):
     ax, key = axes[i, j], ('theta', 'f')[j] + ' ESS / 1k gradients'
-    for width, color in zip(widths, itertools.cycle(drawing.COLORS)):
+    for width, color in zip(widths, drawing.shades(len(widths)), strict=True):
       chosen = [row for row in rows if (row['n'], row['width']) == (num_data, width)]
       y = [names.index(row['sampler']) for row in chosen]
       ax.plot([r[key] for r in chosen], y, 'o', color=color, ms=4, label=f'width {width}')

@@ -30,7 +30,7 @@ def test_sites_are_stationary(kind, output_scale, monkeypatch):
   monkeypatch.setattr(sites, '_NUM_ROUNDS', 1000)
   # Mean and variances of the outputs by dense inverses; gradient and curvature by autodiff.
   posterior = _posterior(kind, n=12, output_scale=output_scale)
-  targets, variances = (np.asarray(v) for v in posterior.sites)
+  targets, variances = (np.asarray(v) for v in posterior.sites[:2])
   precision = np.linalg.inv(sites.mean_kernel(posterior)) + np.diag(1 / variances)
   covariance = np.linalg.inv(precision)
   mean = tf.constant(covariance @ (targets / variances[:, np.newaxis]))
@@ -54,6 +54,20 @@ def test_the_surrogate_is_not_stationary():
   posterior = _posterior('categorical', n=12, output_scale=10.0)
   ratio = np.asarray(posterior.sites.variances) / posterior.surrogate_variance
   assert np.max(ratio) > 1.5  # sure outputs have less curvature than those at zero
+
+
+def test_directions_are_those_that_say_most():
+  posterior = _posterior('categorical', n=30, output_scale=1.0)
+  variances, projection = (np.asarray(v) for v in posterior.sites[1:])
+  m = len(projection)
+  assert m < 30
+  np.testing.assert_allclose(projection * variances @ projection.T, np.eye(m), atol=1e-12)
+  kernel = sites.mean_kernel(posterior).numpy() / np.sqrt(np.outer(variances, variances))
+  gains = np.linalg.svd(kernel, compute_uv=False)
+  np.testing.assert_allclose(
+    np.linalg.norm(projection @ sites.mean_kernel(posterior) @ projection.T, 2), gains[0]
+  )
+  assert gains[m] < 1 / 3
 
 
 @pytest.mark.parametrize('kind', KINDS)

@@ -64,9 +64,11 @@ def factorize(psi, targets, regularizer, space='auto'):
 def scale(psi, targets, regularizer):
   """`a = psi / sqrt(lam)` `[..., n, d]`, `b = y / sqrt(lam)` `[..., n, k]`.
 
-  `lam` is a scalar, `[..., 1, 1]` for one of each chain, or `[n, 1]` for one of each datum.
+  `lam` is a scalar, or `[...]`, one for each chain.
   """
   factor = tf.math.rsqrt(tf.convert_to_tensor(regularizer, psi.dtype))
+  if factor.shape.rank:
+    factor = factor[..., tf.newaxis, tf.newaxis]
   a, b = factor * psi, factor * targets
   if a.shape.rank > 2:
     b = tf.broadcast_to(b, tf.concat([tf.shape(a)[:-2], tf.shape(targets)[-2:]], axis=0))

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 import tensorflow_probability as tfp
 from numpy.typing import ArrayLike
@@ -49,8 +48,8 @@ class ReadoutReprior(tfp.bijectors.Bijector):
     features_fn: Callable, `features_fn(*hidden_parts) -> psi` `[*chains, n, d]`. If there is a
       readout bias, the last column of psi multiplies it.
     targets: y, floating point `[n, k]`.
-    regularizer: Positive scalar `lam`, or `[n]`, one for each datum; or a callable,
-      `regularizer(*hidden_parts) -> lam` `[*chains]`.
+    regularizer: Positive scalar `lam`; or a callable, `regularizer(*hidden_parts) -> lam`
+      `[*chains]`.
     event_ndims: List of integers, the ranks of all parts without chain dimensions: those of the
       hidden parts, then 2 for the readout kernel, then 1 if there is a readout bias.
     space: `'feature'`, `'data'`, or `'auto'` for the smaller of n and d.
@@ -61,6 +60,9 @@ class ReadoutReprior(tfp.bijectors.Bijector):
     keeps_mean: Whether the mean of the readout over the k outputs passes through, for targets of
       mean zero and likelihoods that do not depend on it, such as that of softmax. Then `k - 1`
       stands in for k in the log-determinants.
+    projection: Omega, floating point `[m, n]`: the map is that of `Omega @ psi` in place of psi,
+      with targets `[m, k]`. Rows can be directions in which the data say something, divided by the
+      scale of the noise there; its factor is of size m.
     validate_args: Whether to check values at run time: the regularizer, and that psi is finite.
     name: Name of the operations.
 
@@ -93,11 +95,12 @@ class ReadoutReprior(tfp.bijectors.Bijector):
     self,
     features_fn: Callable[..., tf.Tensor],
     targets: ArrayLike,
-    regularizer: ArrayLike | Callable[..., tf.Tensor],
+    regularizer: float | Callable[..., tf.Tensor],
     event_ndims: Sequence[int],
     space: str = 'auto',
     part_scales: Sequence[ArrayLike] | None = None,
     keeps_mean: bool = False,
+    projection: ArrayLike | None = None,
     validate_args: bool = False,
     name: str = 'readout_reprior',
   ) -> None:
@@ -127,6 +130,9 @@ class ReadoutReprior(tfp.bijectors.Bijector):
       self._regularizer = regularizer
       self._space = checks.one_of('space', space, factorization.SPACES)
       self._keeps_mean = keeps_mean
+      if projection is not None:
+        projection = tf.convert_to_tensor(projection, targets.dtype, name='projection')
+      self._projection = projection
       self._has_bias = event_ndims[-1] == 1
       self._num_hidden = len(event_ndims) - 1 - self._has_bias
       self._part_scales = self._check_scales(part_scales, event_ndims)
@@ -230,7 +236,7 @@ class ReadoutReprior(tfp.bijectors.Bijector):
 
   @property
   def regularizer(self) -> tf.Tensor | Callable[..., tf.Tensor]:
-    """`lam`, a scalar or `[n]`, or the function that it is."""
+    """The scalar `lam`, or the function that it is."""
     return self._regularizer
 
   @property
@@ -269,12 +275,13 @@ class ReadoutReprior(tfp.bijectors.Bijector):
     return self.num_mapped * self._factorize(hidden_parts, psi).log_det()
 
   def scaled(self, hidden_parts: Parts, psi: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Features and targets over the root of `lam`: `[*chains, n, d]`, `[*chains, n, k]`."""
-    lam = self._regularizer
-    if callable(lam):
-      lam = lam(*hidden_parts)[..., tf.newaxis, tf.newaxis]
-    elif lam.shape.rank:
-      lam = lam[:, tf.newaxis]
+    """Features and targets over the root of `lam`: `[*chains, n, d]`, `[*chains, n, k]`.
+
+    With a projection, m in place of n.
+    """
+    lam = self._regularizer(*hidden_parts) if callable(self._regularizer) else self._regularizer
+    if self._projection is not None:
+      psi = tf.matmul(self._projection, psi)
     return factorization.scale(psi, self._targets, lam)
 
   def take_mean(self, readout: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor | float]:
@@ -363,7 +370,7 @@ class ReadoutReprior(tfp.bijectors.Bijector):
     if self.validate_args:
       psi = tf.debugging.check_numerics(psi, 'The features `psi` must be finite.')
     a, b = self.scaled(hidden, psi)
-    return factorization.make_factor(a, b, factorization.choose_space(psi, self._space))
+    return factorization.make_factor(a, b, factorization.choose_space(a, self._space))
 
   def _check_features(self, psi):
     if psi.dtype != self._targets.dtype:
@@ -371,7 +378,7 @@ class ReadoutReprior(tfp.bijectors.Bijector):
         'The features must have the dtype of the targets. Received: psi of dtype '
         f'{psi.dtype.name}, targets of dtype {self._targets.dtype.name}'
       )
-    n = self._targets.shape[0]
+    n = self._targets.shape[0] if self._projection is None else self._projection.shape[1]
     if psi.shape.rank < 2 or not psi.shape[-2:-1].is_compatible_with([n]):
       raise errors.InputError(
         f'The features must have shape [*chains, {n}, d], a row for each target. Received: psi of '
@@ -388,7 +395,7 @@ class ReadoutReprior(tfp.bijectors.Bijector):
   def __repr__(self):
     n, k = self._targets.shape
     lam = None if callable(self._regularizer) else checks.static_value(self._regularizer)
-    lam = '?' if lam is None else '[n]' if np.ndim(lam) else f'{lam:g}'
+    lam = f'{lam:g}' if lam is not None else '?'
     return (
       f"tfr.ReadoutReprior('{self.name}', n={n}, k={k}, regularizer={lam}, "
       f"space='{self._space}', num_parts={len(self.forward_min_event_ndims)}, "

@@ -251,8 +251,8 @@ def add_chains(group):
     '--layer_regularizer',
     layer_regularizer,
     None,
-    'for a map on every fully connected layer: a number, such as 3, or one for each layer, with '
-    'commas, inf for none; tuned warms up without and with 3, and takes the faster one; by default '
+    'for a map on every fully connected layer: a number, such as 10, or one for each layer, with '
+    'commas, inf for none; tuned warms up without and with 10, and takes the faster; by default '
     'only the readout has a map',
     metavar='X',
   )

@@ -285,7 +285,7 @@ class CollapsedPosterior:
     if counts is not None:  # zero for rows that are there for their shape only
       psi, y = counts * psi, counts * y
     noise_variance = self._cast(self.posterior.likelihood_given(hidden_parts).noise_variance)
-    return factorization.scale(psi, y, noise_variance[..., tf.newaxis, tf.newaxis])
+    return factorization.scale(psi, y, noise_variance)
 
   def _factor(self, hidden_parts, psi=None):
     if self._has_sums:

@@ -1,7 +1,5 @@
 """The posterior in phi for any likelihood and any regularizer."""
 
-import numbers
-
 import tensorflow as tf
 
 from tfp_reprior.bijectors import factorization, gradients
@@ -53,9 +51,9 @@ class ComposedPosterior:
     self.posterior = posterior
     self.regularizer = posterior.regularizer(regularizer)
     self._regularizer_text = (
-      f'{self.regularizer:g}'
-      if isinstance(self.regularizer, numbers.Real)
-      else repr(regularizer or posterior.likelihood.default_regularizer)
+      repr(regularizer or posterior.likelihood.default_regularizer)
+      if callable(self.regularizer) or regularizer == 'sites'
+      else f'{self.regularizer:g}'
     )
     self._reprior = posterior.reprior(regularizer, space)
     self._space = checks.one_of('space', space, factorization.SPACES)
@@ -87,7 +85,7 @@ class ComposedPosterior:
     a, b = self._reprior.scaled(hidden, psi)
     # A mean over outputs that the map keeps is one that the likelihood does not depend on.
     phi_out, _ = self._reprior.take_mean(parts_lib.stack_readout(phi_parts[split.num_hidden :]))
-    space = factorization.choose_space(psi, self._space)
+    space = factorization.choose_space(a, self._space)
     theta_out, log_det = gradients.map_and_log_det(a, b, phi_out, space)
     likelihood = posterior.likelihood_given(hidden)
     log_likelihood = likelihood.log_prob(tf.matmul(psi, theta_out), posterior.y)

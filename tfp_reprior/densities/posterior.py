@@ -169,14 +169,18 @@ class Posterior:
     Returns:
       A `tfp_reprior.ReadoutReprior`, from phi (close to N(0, I)) to the parts of this posterior.
     """
-    is_sites = regularizer == 'sites'
+    targets, projection = self.surrogate_targets, None
+    if regularizer == 'sites':
+      projection = self.sites.projection
+      targets = tf.matmul(projection, self.sites.targets)
     return readout_reprior.ReadoutReprior(
       features_fn=self.features_fn,
-      targets=self.sites.targets if is_sites else self.surrogate_targets,
+      targets=targets,
       regularizer=self.regularizer(regularizer),
       event_ndims=self.split.event_ndims,
       space=space,
-      keeps_mean=is_sites and self.likelihood.ignores_mean,
+      keeps_mean=projection is not None and self.likelihood.ignores_mean,
+      projection=projection,
       validate_args=validate_args,
     )
 
@@ -188,20 +192,18 @@ class Posterior:
     with tf.init_scope() if is_known else contextlib.nullcontext():
       return sites.fit(self)
 
-  def regularizer(
-    self, value: float | str | None = None
-  ) -> float | tf.Tensor | Callable[..., tf.Tensor]:
+  def regularizer(self, value: float | str | None = None) -> float | Callable[..., tf.Tensor]:
     """The number `lam` that a `regularizer` of `reprior` stands for.
 
-    For `'sites'` a tensor `[n]`. If the noise is unknown, a function of the hidden parts instead,
-    which returns `[*chains]`.
+    If the noise is unknown, a function of the hidden parts instead, which returns `[*chains]`. One,
+    for `'sites'`, which have variances of their own.
     """
     value = self.likelihood.default_regularizer if value is None else value
     if not isinstance(value, str):
       return checks.positive('regularizer', value)
     checks.one_of('regularizer', value, ('noise', 'n*noise', 'sites'))
     if value == 'sites':
-      return self.sites.variances
+      return 1.0
     factor = 1 if value == 'noise' else self.x.shape[0]
     if self.surrogate_variance is not None:
       return factor * self.surrogate_variance

@@ -1,5 +1,6 @@
 """Checkpoints on disk: whole or not at all, several kept, checked when read."""
 
+import contextlib
 import pathlib
 import re
 import shutil
@@ -59,6 +60,21 @@ class CheckpointStore:
 
   def _path(self, number):
     return self.folder / f'checkpoint-{number:010d}.npz'
+
+
+@contextlib.contextmanager
+def held(folder, num_bytes):
+  """A context in which a folder is this run's alone: refused if in use, and by `check_room`."""
+  check_room(folder, num_bytes)
+  with contextlib.ExitStack() as stack:
+    try:
+      stack.enter_context(files.held(folder))
+    except BlockingIOError as e:
+      raise errors.InputError(
+        '`run_dir` is in use: another process samples to it. Choose another folder, or wait. '
+        f'Received: run_dir={str(folder)!r}'
+      ) from e
+    yield
 
 
 def check_room(folder, num_bytes):

@@ -8,7 +8,7 @@ import numpy as np
 
 from tfp_reprior import errors
 from tfp_reprior.data import preparation as preparation_lib
-from tfp_reprior.internal import checks, files, random
+from tfp_reprior.internal import checks, random
 from tfp_reprior.internal import workers as workers_lib
 from tfp_reprior.mcmc import jittered
 from tfp_reprior.sampling import (
@@ -32,8 +32,6 @@ from tfp_reprior.sampling import position as position_lib
 from tfp_reprior.sampling import result as result_lib
 from tfp_reprior.sampling import warmup as warmup_lib
 
-_NUM_WARMUP_PROJECTIONS = 32
-_MOST_WARMUP_INPUTS = 100
 _NUM_ANCHORS = 3  # of a chain, in burn-in
 _SHORT_THINNING = 4  # of warm-up, where transitions are single steps
 
@@ -118,23 +116,12 @@ class Driver:
       anchor = anchors.to_arrays(self._sampler.anchor)
       return warmup._replace(state=[p.numpy() for p in position.state], anchor=anchor)
 
-  @contextlib.contextmanager
   def _held_folder(self):
     """A context in which no other process can sample to the folder."""
     if self._folder is None or not self._workers.is_chief:
-      yield
-      return
+      return contextlib.nullcontext()
     num_bytes = room.disk_bytes(self._sampler.posterior.split, self._settings, self._keep_every)
-    checkpoints.check_room(self._folder, num_bytes)
-    with contextlib.ExitStack() as stack:
-      try:
-        stack.enter_context(files.held(self._folder))
-      except BlockingIOError as e:
-        raise errors.InputError(
-          '`run_dir` is in use: another process samples to it. Choose another folder, or wait. '
-          f'Received: run_dir={str(self._folder)!r}'
-        ) from e
-      yield
+    return checkpoints.held(self._folder, num_bytes)
 
   def _warm_up(self, resume):
     """Warms up, unless that is done already.
@@ -163,7 +150,8 @@ class Driver:
     self._phases.restore(position, self._check_draws)
     starts.climb(position, self._phases, arriving, self._budgets, self._seeds['start'])
     thinning = 1 if sampler.is_calibrated and sampler.has_damping else _SHORT_THINNING
-    phase_runner = self._warmup_runner(arriving, thinning)
+    seeds = self._seeds['warm-up'], self._seeds['projections']
+    phase_runner = warmup_lib.make_runner(arriving, self._x_test, thinning, *seeds)
     num_done = int(np.sum(position.trace('warm-up').get('steps', 0)))
     num_steps = self._budgets['warm-up'] + self._budgets['burn-in']
     bar = self._phases.progress_bar('warm-up', num_steps, num_done)
@@ -174,8 +162,8 @@ class Driver:
       begin, end = end, end + -(-num_transitions // thinning)
       move = None
       if stage == planner_lib.PLACING and not is_mapped:
-        is_mapped, phase_runner = True, self._warmup_runner(sampler, thinning)
-        move = sampler.anchor.start
+        is_mapped, move = True, sampler.anchor.start
+        phase_runner = warmup_lib.make_runner(sampler, self._x_test, thinning, *seeds)
       elif is_mapped and sampler.anchor is not None:
         # Anchors follow the chains where step sizes adapt to them, and in burn-in.
         is_free = block_settings.num_adaptation_steps > 0 or stage == 'burn-in'
@@ -235,29 +223,6 @@ class Driver:
       settings.hidden_space,
       layer_regularizer,
     )
-
-  def _warmup_runner(self, sampler, thinning):
-    observer = observations.Observer(
-      sampler,
-      self._warmup_inputs(),
-      _NUM_WARMUP_PROJECTIONS,
-      self._seeds['projections'],
-      thinning,
-    )
-    return runner.Runner(
-      warmup_lib.adaptive_kernel(sampler),
-      observer.warmup,
-      thinning,
-      self._seeds['warm-up'],
-      sampler.run_loop,
-    )
-
-  def _warmup_inputs(self):
-    """The inputs whose outputs are followed in warm-up."""
-    if self._sampler.posterior.split.names_in_data_space:
-      return self._posterior.x  # outputs for others have noise of their own, which hides the chains
-    x = self._posterior.x if self._x_test is None else self._x_test
-    return x[:_MOST_WARMUP_INPUTS]
 
   def _choose_map(self, resume):
     """Warms up with each of several maps, and goes on with the fastest."""
@@ -353,7 +318,9 @@ class Driver:
     kept = range(self._keep_every - 1, num_done['sampling'], self._keep_every)
     self._open_draws().check(kept)
 
-  def _describe(self):
+  def _open_folder(self, resume):
+    if self._folder is None and self._workers.count == 1:
+      return
     described = identity.describe(
       self._posterior,
       self._settings,
@@ -363,18 +330,10 @@ class Driver:
       self._preparation,
     )
     self._workers.check_same('data, model and settings', json.dumps(described).encode())
-    return described
-
-  def _open_folder(self, resume):
-    if self._folder is not None or self._workers.count > 1:
-      described = self._describe()
     if self._folder is None:
       return
-    if self._workers.is_chief:
-      with files.writing_to('run_dir', self._folder):
-        is_new = identity.claim(self._folder, described, resume)
-      if is_new:
-        saved_models.warn_of_layers(self._posterior.split.network.model)
+    if self._workers.is_chief and identity.claim(self._folder, described, resume):
+      saved_models.warn_of_layers(self._posterior.split.network.model)
     self._workers.wait()
     if not identity.is_there(self._folder):
       raise errors.InputError(

@@ -102,7 +102,7 @@ def sample_posterior(
       `tfp_reprior.make_sampler`. In data space the traces, moments and kept draws of a run are of
       what layers do to the training inputs; `Result.weights` has the weights.
     layer_regularizer: Positive float, for a map on every fully connected layer, or one for each of
-      `tfp_reprior.LayerwiseReprior.layer_names`: 3 is a good value where data outnumber the width;
+      `tfp_reprior.LayerwiseReprior.layer_names`: 10 is a good value where data outnumber the width;
       `'tuned'` warms up with and without, and takes what mixes faster. By default only the readout
       has a map. Warm-up puts it on once chains have arrived, and moves the anchor of each chain to
       where the chain is; it stays where it is from the last adaptation of the step size on.
