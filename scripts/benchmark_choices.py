@@ -5,7 +5,7 @@ Each row is a run of two hidden layers, all of them with the same number of grad
   --choice=start        diamonds with 5,000 rows, CIFAR-10 with 4,096 images (--data_dir): far more
                         than the 64 units of a layer. Chains start at draws of the prior, or where
                         an optimization took these
-  --choice=regularizer  classes of tables, with the map, with a weaker one, and without
+  --choice=regularizer  classes of tables, with the maps that there are, and without
 
 Rows are saved when they are made, and the same command goes on.
 """
@@ -21,6 +21,7 @@ import tfp_reprior as tfr
 from tfp_reprior.benchmarks import results, table_data, table_models
 
 _CHOICE = flags.DEFINE_enum('choice', 'start', ['start', 'regularizer'], 'What to compare.')
+_VALUES = flags.DEFINE_list('values', None, 'Values of it; by default those that there are.')
 _PROBLEMS = flags.DEFINE_list('problems', None, 'Tables, or cifar10; by default those above.')
 _WIDTH = flags.DEFINE_integer('width', 64, 'Units of each hidden layer.', 1)
 _NUM_TRAIN = flags.DEFINE_integer('num_train', None, 'Rows to train on; by default see above.', 10)
@@ -31,7 +32,7 @@ _SEED = flags.DEFINE_integer('seed', 0, 'Of split and chains.')
 _DATA_DIR = flags.DEFINE_string('data_dir', None, 'Of TFDS, with cifar10.')
 _JSON = flags.DEFINE_string('json', None, 'File of the rows.')
 
-_VALUES = {'start': ['prior', 'optimized'], 'regularizer': ['inf', 'n*noise', 'noise']}
+_ALL_VALUES = {'start': ['prior', 'optimized'], 'regularizer': ['inf', 'sites', 'n*noise', 'noise']}
 _NUM_ROWS = {
   'start': {'diamonds': 5000, 'cifar10': 4096},
   'regularizer': {'wine': 500, 'penguins': 500, 'breast cancer': 500},
@@ -89,7 +90,7 @@ def main(argv):
     raise app.UsageError(f'Unknown arguments: {argv[1:]}')
   choice = _CHOICE.value
   for problem in _PROBLEMS.value or _NUM_ROWS[choice]:
-    for value in _VALUES[choice]:
+    for value in _VALUES.value or _ALL_VALUES[choice]:
       case = {
         'problem': problem,
         choice: value,

@@ -14,9 +14,11 @@ per chain, of
                   or in data space of the u, which has no fresh draws
   state norms     squared norms of these
 
-as the mean over projections or layers, for theta and f also the minimum. For kernels that use no
-gradient we count likelihoods. With --json each row is saved when it is made, and the same command
-goes on; several commands may share a file.
+as the mean over projections or layers, for theta and f also the minimum. The mean of the log-
+likelihood, and by how many of its standard deviations it rises from the first half of a chain to
+the second, tell whether chains have arrived; the effective size of a drift says nothing. For
+kernels that use no gradient we count likelihoods. With --json each row is saved when it is made,
+and the same command goes on; several commands may share a file.
 """
 
 import functools
@@ -29,12 +31,17 @@ import tensorflow_probability as tfp
 from absl import app, flags
 
 import tfp_reprior as tfr
-from tfp_reprior.benchmarks import results, timing
+from tfp_reprior.benchmarks import results, table_data, table_models, timing
 from tfp_reprior.internal import random
 from tfp_reprior.plots import drawing
 from tfp_reprior.sampling import runner, warmup
 
-_DATA = flags.DEFINE_string('data', None, 'As of `tfr.data.load`; by default digits, or cifar10.')
+_DATA = flags.DEFINE_string(
+  'data',
+  None,
+  'As of `tfr.data.load`; by default digits, or cifar10. Or a table with real targets, such as '
+  'diamonds, of `tfp_reprior.benchmarks.table_data`.',
+)
 _DATA_DIR = flags.DEFINE_string('data_dir', None, 'Of TFDS, for cifar10 in place of the digits.')
 _WIDTHS = flags.DEFINE_list('widths', ['64', '256', '1024'], 'Widths of the network.')
 _NUMS_DATA = flags.DEFINE_list('nums_data', ['64', '256'], 'Numbers of training data.')
@@ -82,6 +89,7 @@ _FIGURE = flags.DEFINE_string(
 # Weights of a network that are made anew for each draw, if its layers are in data space.
 _LARGEST_NETWORK = 2**24
 _NUM_TIMED = 20  # transitions
+_TABLES = set(table_data.TABLES) - set(table_data.CLASSES)
 _CHOSEN = dict.fromkeys(['step size', 'damping', 'steps', 'regularizer'], '')
 _QUANTITIES = {
   'theta': 'weights',
@@ -237,6 +245,12 @@ def measure(case):
       if key in ('theta', 'f'):
         row[f'{key} minimum'] = float(1000 * np.min(ess) / gradients)
         row[f'{key} ESS / s'] = float(np.mean(ess) * _NUM_CHAINS.value / (gradients * seconds))
+  if 'log_likelihood' in kept:
+    row['log_likelihood mean'] = float(np.mean(kept['log_likelihood']))
+    first, second = np.array_split(kept['log_likelihood'], 2)
+    deviation = np.sqrt(np.mean(np.var(first, axis=0) + np.var(second, axis=0)) / 2)
+    rise = np.mean(second - np.mean(first, axis=0))
+    row['log_likelihood rise'] = float(rise / deviation) if deviation else np.nan
   row['ms / gradient of all chains'] = 1000 * seconds
   row['R-hat^2 - 1, f'] = float(np.mean(tfr.diagnostics.r_hat_squared(kept['f']))) - 1
   return row
@@ -268,6 +282,13 @@ def seconds_per_gradient(kernel, state, count_fn):
 @functools.lru_cache(maxsize=1)
 def load(width, num_data, seed):
   """A posterior, and test inputs."""
+  if data_name() in _TABLES:
+    rows = table_data.load(data_name(), seed, num_data)
+    to_numbers = table_models.numbers()
+    x, x_test = to_numbers.fit_transform(rows.x_train), to_numbers.transform(rows.x_test)
+    y = tfr.data.standardize(rows.y_train[:, np.newaxis], rows.y_test[:, np.newaxis])[0]
+    model = tfr.models.fcn(x.shape[1:], 1, width)
+    return tfr.Posterior(model, x, y, noise_scale=0.1), x_test[: _NUM_TEST.value]
   data = tfr.data.load(data_name(), num_data, _NUM_TEST.value, seed, _DATA_DIR.value)
   num_outputs = data.y_train.shape[1] if _LIKELIHOOD.value == 'gaussian' else 10
   model = tfr.models.fcn(data.x_train.shape[1:], num_outputs, width)
@@ -310,7 +331,7 @@ def draw(figure, rows):
   axes = figure.subplots(len(nums_data), 2, sharex='col', sharey=True, squeeze=False)
   for (i, num_data), j in itertools.product(enumerate(nums_data), range(2)):
     ax, key = axes[i, j], ('theta', 'f')[j] + ' ESS / 1k gradients'
-    for width, color in zip(widths, itertools.cycle(drawing.COLORS)):
+    for width, color in zip(widths, drawing.shades(len(widths)), strict=True):
       chosen = [row for row in rows if (row['n'], row['width']) == (num_data, width)]
       y = [names.index(row['sampler']) for row in chosen]
       ax.plot([r[key] for r in chosen], y, 'o', color=color, ms=4, label=f'width {width}')

@@ -13,8 +13,8 @@ A table stands between two comments, the first of which says what it shows:
   <!-- end -->
 
 It has a line for each group of rows with the same values of the keys after `by`, in the order of
-the file. A column has the heading before `=`, if there is one, and shows the key after it: the mean
-of numbers and, if there are several rows, their range; of whole numbers and texts all that occur.
+the file. Headings stand before `=`, if they are not the keys. A column shows of its key the mean of
+numbers and, if there are several rows, their range; of whole numbers and texts all that occur.
 `where` takes rows with these values; a key of a dict inside of the row is `settings.num_chains`.
 `number of rows` is a key of every group.
 Numbers have three digits.
@@ -70,10 +70,9 @@ def _table(rows, lines):
     if kind == 'where':
       wanted += [pair.split(' = ') for pair in rest.split(', ')]
     elif kind == 'by':
-      keys += rest.split(', ')
+      keys += [_heading_and_key(part) for part in rest.split(', ')]
     elif kind == 'column':
-      heading, _, key = rest.rpartition(' = ')
-      columns.append((heading or key, key))
+      columns.append(_heading_and_key(rest))
     else:
       raise ValueError(f'Lines of a table are where, by and column. Received: {line!r}')
   rows = [row for row in rows if all(str(_get(row, key)) == value for key, value in wanted)]
@@ -81,14 +80,19 @@ def _table(rows, lines):
     raise ValueError(f'No row of the results has {wanted}.')
   groups: dict[tuple, list] = {}
   for row in rows:
-    groups.setdefault(tuple(_get(row, key) for key in keys), []).append(row)
-  cells = [[*keys, *(heading for heading, _ in columns)]]
+    groups.setdefault(tuple(_get(row, key) for _, key in keys), []).append(row)
+  cells = [[heading for heading, _ in [*keys, *columns]]]
   cells.append(['---'] * len(cells[0]))
   for values, group in groups.items():
     group = [{**row, 'number of rows': len(group)} for row in group]
     shown = [_cell([_get(row, key) for row in group]) for _, key in columns]
     cells.append([*(_cell([value]) for value in values), *shown])
   return ''.join('| ' + ' | '.join(line) + ' |\n' for line in cells)
+
+
+def _heading_and_key(text):
+  heading, _, key = text.rpartition(' = ')
+  return heading or key, key
 
 
 def _get(row, key):

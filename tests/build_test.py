@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 import sys
-import types
 from typing import NamedTuple
 from unittest import mock
 
@@ -157,18 +156,6 @@ def fixture_targets():
 @pytest.fixture(name='lock')
 def fixture_lock():
   return parse_lock((_ROOT / 'requirements_lock.txt').read_text())
-
-
-@pytest.fixture(name='setup')
-def fixture_setup(monkeypatch):
-  """The arguments of `setuptools.setup` in setup.py."""
-  arguments = {}
-  fake = types.SimpleNamespace(find_packages=lambda **_: [])
-  fake.setup = lambda **x: arguments.update(x)
-  monkeypatch.setitem(sys.modules, 'setuptools', fake)
-  path = _ROOT / 'setup.py'
-  exec(compile(path.read_text(), 'setup.py', 'exec'), {'__file__': str(path)})
-  return arguments
 
 
 def test_every_python_file_is_in_one_target(targets):

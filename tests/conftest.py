@@ -2,7 +2,10 @@
 
 import gc
 import os
+import pathlib
 import signal
+import sys
+import types
 
 import pytest
 
@@ -77,3 +80,15 @@ def compilation_policy():
   before = tfr.compilation.get_policy()
   yield tfr.compilation.set_policy
   tfr.compilation.set_policy(before)
+
+
+@pytest.fixture
+def setup(monkeypatch):
+  """The arguments of `setuptools.setup` in setup.py."""
+  arguments = {}
+  fake = types.SimpleNamespace(find_packages=lambda **_: [])
+  fake.setup = lambda **x: arguments.update(x)
+  monkeypatch.setitem(sys.modules, 'setuptools', fake)
+  path = pathlib.Path(__file__).resolve().parents[1] / 'setup.py'
+  exec(compile(path.read_text(), 'setup.py', 'exec'), {'__file__': str(path)})
+  return arguments

@@ -118,10 +118,11 @@ def _crafted(folder):
     result.summary()
     tfr.report.write_report([result], 'crafted.html')
 
-  for key in description:
-    if key not in ('model', 'warmup'):
-      yield f'crafted: no {key}', lambda k=key: load(lambda d: {**d, k: None}), 'result.json'
-      yield f'crafted: {key} is text', lambda k=key: load(lambda d: {**d, k: 'x'}), 'result.json'
+  for key, value in description.items():
+    named = 'model.keras' if key == 'model' else 'result.json'
+    if value is not None:  # as that of a run without warm-up
+      yield f'crafted: no {key}', lambda k=key: load(lambda d: {**d, k: None}), named
+    yield f'crafted: {key} is text', lambda k=key: load(lambda d: {**d, k: 'x'}), named
   yield 'crafted: other format', lambda: load(lambda d: {**d, 'format': 99}), 'result.json'
   yield 'crafted: draws of air', lambda: load(lambda d: {**d, 'draws': [7]}), 'draw-'
   bad = {'name': 'os.system', 'noise_scale': 1.0}
@@ -216,6 +217,7 @@ def prepare_commands(main):
   pathlib.Path('folder.csv').mkdir()
   pathlib.Path('file').write_text('x')
   np.savez('new.npz', x=np.ones([3, 3]))
+  np.savez('numbers.npz', x=np.ones([3, 2]))
   for name, text in (
     ('bom.csv', '\ufeff' + _TABLE),
     ('crlf.csv', _TABLE.replace('\n', '\r\n')),
@@ -242,6 +244,7 @@ def commands():
     ('only.csv', 'only.csv'),
     ('folder.csv', 'folder.csv'),
     ('new.npz', 'x'),
+    ('numbers.npz', 'color'),
     ('missing.csv', 'missing.csv'),
     ('missing.txt', 'missing.txt'),
     ('/dev/zero', '/dev/zero'),

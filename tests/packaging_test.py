@@ -3,25 +3,12 @@
 import pathlib
 import re
 import sys
-import types
 
 import pytest
 
 import tfp_reprior as tfr
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-
-
-@pytest.fixture(name='setup')
-def fixture_setup(monkeypatch):
-  """The arguments of `setuptools.setup` in setup.py."""
-  arguments = {}
-  fake = types.SimpleNamespace(find_packages=lambda **_: [])
-  fake.setup = lambda **x: arguments.update(x)
-  monkeypatch.setitem(sys.modules, 'setuptools', fake)
-  path = ROOT / 'setup.py'
-  exec(compile(path.read_text(), 'setup.py', 'exec'), {'__file__': str(path)})
-  return arguments
 
 
 def test_links_and_pictures_of_readme_work_elsewhere(setup):
@@ -45,6 +32,14 @@ def test_all_name_one_repository(setup):
 def test_all_name_one_version(setup):
   assert f'version: {setup["version"]}\n' in (ROOT / 'CITATION.cff').read_text()
   assert f'## {setup["version"]} - ' in (ROOT / 'CHANGELOG.md').read_text()
+
+
+def test_pages_that_order_names_have_all_of_them():
+  for path in (ROOT / 'docs/reference').glob('*.md'):
+    text = path.read_text()
+    if names := re.findall(r'^ {8}- (\w+)$', text, re.M):
+      (room,) = re.findall(r'^::: tfp_reprior\.(\w+)$', text, re.M)
+      assert sorted(names) == sorted(getattr(tfr, room).__all__), path
 
 
 def test_the_sdist_takes_files_that_exist():

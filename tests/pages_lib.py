@@ -24,7 +24,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 PAGES = sorted([*ROOT.glob('*.md'), *ROOT.glob('docs/**/*.md')])
 
 # What else a page may ask a reader to run: installers, and programs of others' machines.
-_OTHER_PROGRAMS = {'bash', 'cd', 'export', 'gcloud', 'git', 'pip', 'pre-commit', 'python3', 'uv'}
+_OTHER_PROGRAMS = {'bash', 'cd', 'export', 'gcloud', 'git', 'pip', 'pre-commit', 'python3'}
+_OTHER_PROGRAMS |= {'source', 'uv'}
 _LANGUAGES = {'bash', 'bibtex', 'csv', 'none', 'python', 'text', 'yaml'}
 _BLOCK = re.compile(r'(?:<!-- (slow|not run: [^\n]*?) -->\n)?^```(\w*)\n(.*?)^```$', re.M | re.S)
 

@@ -32,9 +32,9 @@ RUNS = {
     ['wine, split 0, linear: nll', 'diabetes, split 0, linear: nll'],
   ),
   'benchmark_choices': (
-    '--choice=regularizer --problems=wine --width=4 --num_train=20 --num_chains=2 --num_results=4 '
-    '--num_warmup_steps=100 --json={json}',
-    ['wine, regularizer inf: first log-likelihood', 'wine, regularizer noise: first'],
+    '--choice=regularizer --values=inf --problems=wine --width=4 --num_train=20 --num_chains=2 '
+    '--num_results=4 --num_warmup_steps=100 --json={json}',
+    ['wine, regularizer inf: first log-likelihood'],
   ),
   'benchmark_long_run': ('--nums_draws=60,120', ['| with verdict |']),
   'faults': ('--groups=arguments --every=40', [' cases, 0 silent']),

@@ -486,8 +486,11 @@ def test_the_benchmark_prints_a_table_and_the_machine(capsys):
 
 
 def test_the_figure_is_where_it_says(tmp_path, capsys):
-  assert main.main(['figure', 'linear-map', '--scale=smoke', f'--out={tmp_path}', '--quiet']) == 0
+  copy = tmp_path / 'copy.json'
+  words = ['--scale=smoke', f'--out={tmp_path}', f'--json={copy}', '--quiet']
+  assert main.main(['figure', 'linear-map', *words]) == 0
   path = capsys.readouterr().out.removeprefix('The figure is ').strip()
+  assert copy.read_bytes() == pathlib.Path(path).with_suffix('.json').read_bytes()
   assert path == str(tmp_path / 'linear-map-smoke.png') and pathlib.Path(path).exists()
 
 

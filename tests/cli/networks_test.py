@@ -42,6 +42,10 @@ def test_models_are_those_of_the_package_with_their_defaults(name):
   [
     ('--width=5 --depth=2 --activation=relu', lambda: tfr.models.fcn((8, 8, 3), 3, 5, 2, 'relu')),
     (
+      '--width=5 --weight_std=2 --bias_std=1',
+      lambda: tfr.models.fcn((8, 8, 3), 3, 5, weight_std=2.0, bias_std=1.0),
+    ),
+    (
       '--model=cnn --width=5 --depth=1 --pooling=average --activation=erf',
       lambda: tfr.models.cnn((8, 8, 3), 3, 5, 1, pooling='average', activation='erf'),
     ),
@@ -69,7 +73,8 @@ def test_flags_reach_the_model(arguments, expected):
     ('--model=mlp', '--model must be fcn, cnn, wide_resnet, attention, or a file that ends in'),
     (
       '--model=fcn --pooling=average',
-      '--model=fcn has --width, --depth, --activation. Received: --pooling=average',
+      '--model=fcn has --width, --depth, --activation, --weight_std, --bias_std. Received: '
+      '--pooling=average',
     ),
     (
       '--model=wide_resnet --num_heads=2',

@@ -48,6 +48,8 @@ def test_new_tables_are_taken_by_names_of_columns():
     preparation.inputs(FRAME[['rooms']])
   with _refuses("Column 'rooms' must hold numbers, as in training. Received: 'many'"):
     preparation.inputs(FRAME.assign(rooms='many'))
+  with _refuses("Column 'color' must hold categories as in training, such as 'blue'. Received: 1"):
+    preparation.inputs(np.ones([2, 2]))
   with pytest.warns(UserWarning, match="'color' has values that the training data do not.*pink"):
     x = preparation.inputs(FRAME.assign(color='pink'))
   np.testing.assert_allclose(preparation.restore_inputs(x)[:, 1:], 0, atol=1e-6)
@@ -95,6 +97,17 @@ def test_numbers_may_be_categories_and_nullable():
   assert preparation.input_names == ('a=10', 'a=2', 'b', 'c')
   same = frame.assign(a=[2.0, 10.0, 2.0, 10.0])  # as another program may write them
   np.testing.assert_array_equal(preparation.inputs(same), preparation.inputs(frame))
+
+
+def test_columns_come_back_from_inputs():
+  frame = pd.DataFrame({'a': [2.0, 3.0, 5.0, 7.0], 'b': list('xyyz'), 'c': [1.0, 4.0, 9.0, 16.0]})
+  preparation = _prepare(frame)
+  x = preparation.restore_inputs(preparation.inputs(frame))
+  columns = tables.decode(preparation.columns, x)
+  assert list(columns) == ['a', 'b', 'c'] and list(columns['b']) == list('xyyz')
+  for name in 'ac':
+    np.testing.assert_allclose(columns[name], frame[name], rtol=1e-6)
+  assert tables.decode(preparation.columns, np.zeros([1, 5]))['b'] == ['?']
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,8 @@ def test_smoke_run_writes_picture_and_numbers(name, out):
   assert path.with_suffix('.pdf').read_bytes().startswith(b'%PDF')
   numbers = json.loads(path.with_suffix('.json').read_text())
   assert numbers['figure'] == name and numbers['scale'] == 'smoke' and numbers['rows']
+  for row in numbers['rows']:
+    assert {'version', 'commit', 'date', 'processor', 'seconds'} <= row['made'].keys()
   assert _folders(out) == []  # what runs left is removed
 
 
@@ -115,11 +117,32 @@ def test_interrupted_figures_go_on(monkeypatch, tmp_path):
   assert computed == [0, 1, 0, 1]
 
 
+def test_several_seeds_give_means_and_their_range(monkeypatch, tmp_path):
+  figures = [{'min': 0.0, 'mean': m, 'max': 9.0} for m in (2.0, 3.0, 7.0)]
+  assert recipes.over_seeds(figures) == {'min': 2.0, 'mean': 4.0, 'max': 7.0}
+  assert recipes.over_seeds(figures[:1]) == figures[0]  # over projections
+  seen = []
+  recipe = recipes.Recipe(
+    lambda scale, shared: [shared],
+    lambda piece, context: {'spread': {'min': 0.0, 'mean': float(piece['seed']), 'max': 9.0}},
+    lambda figure, rows: seen.extend(row['seed'] for row in rows),
+    takes_seeds=True,
+  )
+  monkeypatch.setitem(making.FIGURES, 'seeds', ('linear_map', 'seeds'))
+  monkeypatch.setitem(linear_map.RECIPES, 'seeds', recipe)
+  tfr.figures.make_figure('seeds', 'smoke', tmp_path, seed=[3, 5], progress=False)
+  assert seen == [3, 5]
+
+
 @pytest.mark.parametrize(
   'arguments, message',
   [
     ({'name': 'ess-depth'}, "`name` must be one of 'linear-map', .*Received: name='ess-depth'"),
     ({'name': 'linear-map', 'scale': 'huge'}, "'laptop', 'paper'. Received: scale='huge'"),
+    (
+      {'name': 'linear-map', 'seed': [1, 2]},
+      r"'linear-map' takes one `seed`. Received: seed=\[1, 2",
+    ),
   ],
 )
 def test_bad_arguments_are_refused(arguments, message, tmp_path):

@@ -109,7 +109,7 @@ def nuts_of_classes():
 @pytest.mark.slow
 @pytest.mark.parametrize(
   ('name', 'regularizer'),
-  [('rotation', None), ('rotation', 'n*noise'), ('langevin', None), ('crank_nicolson', 1.0)],
+  [('rotation', None), ('rotation', 'sites'), ('langevin', None), ('crank_nicolson', 1.0)],
 )
 def test_posterior_moments_of_class_probabilities_are_those_of_nuts(
   name, regularizer, nuts_of_classes

@@ -113,7 +113,7 @@ def test_it_runs_in_sample_chain_and_compiles():
     )
 
   assert run().shape == [5, 2, 3]
-  assert np.all(np.diff(run(), axis=0).any(axis=-1))
+  assert np.all(np.diff(run(), axis=0).any(axis=(0, -1)))  # every chain moves
 
 
 def test_steps_must_be_positive():

@@ -187,7 +187,7 @@ def test_a_prior_that_is_left_out_is_added(chains, num_steps):
     )
     state, results, is_accepted = start, kernel.bootstrap_results(start), []
     for i in range(8):
-      state, results = kernel.one_step(state, results, seed=[5, i])
+      state, results = kernel.one_step(state, results, seed=[6, i])
       is_accepted.append(results.is_accepted.numpy())
     ends.append([*state, *results.momentum, results.log_accept_ratio, np.array(is_accepted)])
   assert 0 < np.mean(is_accepted) < 1, 'both ways are taken'

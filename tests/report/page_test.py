@@ -173,6 +173,10 @@ def test_classes_have_reliability_and_warm_up(write, classes):
   assert rows['first step'] == ['0.300', '–', '1', '1', '0.00 to 0.50', '-200', '–']
   assert rows['measuring'] == ['0.100', '0.200', '8', '1,500', '0.62 to 0.75', '-4.50', '40.0']
   assert 'Warm-up found step size 0.100 with 12,001 gradients of each chain' in page
+  best = np.max(classes.test_prediction.class_probabilities, axis=-1)
+  first = int(np.argmin(best))
+  expected = [f'{value:.4g}' for value in classes.x_test[first]]
+  assert rows[str(first + 1)][:2] == expected and rows[str(first + 1)][3] == f'{best[first]:.2f}'
 
 
 def test_the_page_is_well_formed_and_needs_nothing_else(write, regression, classes):
@@ -308,7 +312,7 @@ def test_several_runs_are_compared_with_the_first(write_text, pretend, noise):
   ):
     assert rows[name][-1] == f'×{ratio}', name
   assert rows['Test negative log likelihood'][-1] == '+0.00'
-  assert 'ESS per second, weights, median, against slow: fast ×4.00.' in page
+  assert 'Effective samples per second against slow: fast ×4.00 (weights), ×4.00 (log-' in page
   assert '<b>slow: The chains mixed. · fast: The chains mixed.</b>' in page
   assert '<h4>R-hat of weights</h4>' in page and '<h4>ESS per second, weights</h4>' in page
 
@@ -335,7 +339,7 @@ def test_a_run_that_failed_is_not_compared(write_text, pretend, noise):
     assert _rows(page)[name][2] == ''
   assert _rows(page)['R-hat, weights, largest'][1] == 'over 100'
   assert _rows(page)['ESS per second, weights, median'][-1] == '×4.00'
-  assert 'median, against good: other ×4.00.' in page
+  assert 'against good: other ×4.00 (weights), ' in page
 
   page = write_text(stuck, good, names=['stuck', 'good'])
   assert '<th scope="col">not compared: stuck failed</th>' in page

@@ -96,7 +96,7 @@ def test_figures_are_those_of_a_naive_computation(kind, result):
 def test_the_summary_has_the_figures(kind, result):
   text = result.summary()
   assert f'likelihood={kind.capitalize()}(' in text
-  assert f'test accuracy: {result.evaluate()["accuracy"]:.4g}' in text
+  assert f'test accuracy: {result.evaluate()["accuracy"]:.4g} (majority class: ' in text
   assert 'outputs at x_test' in text and 'rmse' not in text
 
 

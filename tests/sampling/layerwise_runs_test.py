@@ -1,6 +1,7 @@
 """Runs with a map on every layer: anchors follow the chains in warm-up, and then stay."""
 
 import itertools
+import json
 
 import numpy as np
 import pytest
@@ -79,21 +80,27 @@ def test_a_position_holds_the_anchor_that_its_state_depends_on():
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings('ignore::tfp_reprior.diagnostics.SamplingWarning')
-def test_a_run_that_was_stopped_in_warm_up_goes_on_bit_for_bit(tmp_path, monkeypatch):
+@pytest.mark.parametrize('num_updates, is_placed', [(6, False), (14, True)])
+def test_a_run_that_was_stopped_in_warm_up_goes_on_bit_for_bit(
+  num_updates, is_placed, tmp_path, monkeypatch
+):
   expected = _sample()
   update, calls = progress.Progress.update, itertools.count(1)
 
   def stop_once(self, *arguments):
     update(self, *arguments)
-    if next(calls) == 14:  # while the step size adapts
+    if next(calls) == num_updates:
       raise RuntimeError('stopped')
 
   monkeypatch.setattr(progress.Progress, 'update', stop_once)
   with pytest.raises(RuntimeError, match='stopped'):
     _sample(run_dir=tmp_path, checkpoint_seconds=1e-9)
   [*_, newest] = sorted((tmp_path / 'checkpoints').glob('*.npz'))
-  saved = np.load(newest)['anchor/0000']
-  assert not np.allclose(saved, expected.anchor[0]), 'anchors move in warm-up'
+  saved = np.load(newest)
+  assert not np.allclose(saved['anchor/0000'], expected.anchor[0]), 'anchors move in warm-up'
+  stages = [b.stage for b in expected.warmup.blocks for _ in range(b.num_transitions)]
+  num_done = json.loads(str(saved['counts']))['num_done']['warm-up']
+  assert ('placing' in stages[:num_done]) == is_placed
   result = _sample(run_dir=tmp_path, checkpoint_seconds=1e-9)
   sampling_runs.assert_same(result, expected)
   for part, other in zip(result.anchor, expected.anchor, strict=True):

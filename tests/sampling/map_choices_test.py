@@ -45,7 +45,7 @@ def test_what_was_not_measured_is_not_chosen():
 
 def test_candidates_are_maps_with_all_else_equal():
   plain, every = map_choices.candidates(TUNED)
-  assert plain == settings.Settings() and every == settings.Settings(layer_regularizer=3.0)
+  assert plain == settings.Settings() and every == settings.Settings(layer_regularizer=10.0)
   regularizers = map_choices.candidates(settings.Settings(regularizer='tuned'))
   assert [s.regularizer for s in regularizers] == ['noise', 'n*noise', np.inf]
   assert map_choices.candidates(plain) == [plain]
@@ -73,8 +73,16 @@ def test_a_run_samples_with_the_map_that_it_chose(monkeypatch):
       'layer_regularizer': 'tuned',
     },
   )
-  assert result.settings['layer_regularizer'] == result.warmup.layer_regularizer == [3.0]
+  assert result.settings['layer_regularizer'] == result.warmup.layer_regularizer == [10.0]
   assert result.anchor is not None
-  assert [w.layer_regularizer for w, _ in seen] == [None, [3.0]]
+  assert [w.layer_regularizer for w, _ in seen] == [None, [10.0]]
   for found, trace in seen:
     assert sum(b.num_transitions for b in found.blocks) == len(trace['steps'])
+  # Chains arrive as with the readout map, up to the rounding of the start, and get the other there.
+  (plain, _), (every, _) = seen
+  stages = [b.stage for b in every.blocks]
+  first = stages.index('placing')
+  assert 'settling' in stages[:first] and stages[-1] == 'check'
+  assert set(stages[first:]) <= {'placing', 'measuring', 'adapting', 'check'}
+  for block, other in zip(every.blocks[:first], plain.blocks, strict=False):
+    assert block.log_likelihood == pytest.approx(other.log_likelihood, rel=1e-3)

@@ -147,7 +147,8 @@ def test_the_summary_says_what_matters(result):
     'energy',
     'squared norms of layers',
     'Too few effective samples',
-    f'test rmse: {result.evaluate()["rmse"]:.4g}',
+    f'test rmse: {result.evaluate()["rmse"]:.4g} (predict the mean: '
+    f'{result.evaluate_baseline()["rmse"]:.4g})',
   ):
     assert words in text
   assert '(interrupted)' not in text

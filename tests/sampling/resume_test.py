@@ -21,6 +21,7 @@ import sampling_runs
 import toys
 
 import tfp_reprior as tfr
+from tfp_reprior.internal import files
 from tfp_reprior.sampling import checkpoints, draws, progress, result
 
 # Bit for bit also after the rewriting of graphs, of which a process that goes on makes new ones.
@@ -342,10 +343,18 @@ def test_folders_without_access_or_room_are_refused_before_sampling(tmp_path, mo
     for path in (tmp_path / 'file', '/dev/null/x'):
       with pytest.raises(ValueError, match='`run_dir` must be a folder that can be written to'):
         sampling_runs.sample(run_dir=path)
+    with pytest.MonkeyPatch.context() as patch:
+      patch.setattr(files, 'save_json', _no_space)
+      with pytest.raises(ValueError, match='run_dir.* can be written to .No space left on device'):
+        sampling_runs.sample(run_dir=tmp_path / 'full')
     monkeypatch.setattr(shutil, 'disk_usage', lambda _: types.SimpleNamespace(free=1000))
     with pytest.raises(ValueError, match='`run_dir` must have room for checkpoints'):
       sampling_runs.sample(run_dir=tmp_path / 'new' / 'run')
     assert not (tmp_path / 'new').exists()
+
+
+def _no_space(*_):
+  raise OSError(28, 'No space left on device')
 
 
 @contextlib.contextmanager
@@ -354,9 +363,7 @@ def _full_disk(owner, name):
   write, calls = getattr(owner, name), itertools.count()
 
   def fail_sometimes(*arguments):
-    if next(calls) % 2:
-      raise OSError(28, 'No space left on device')
-    return write(*arguments)
+    return _no_space() if next(calls) % 2 else write(*arguments)
 
   with pytest.MonkeyPatch.context() as patch:
     patch.setattr(owner, name, fail_sometimes)
@@ -380,11 +387,8 @@ def test_draws_that_cannot_be_written_are_left_out(tmp_path, reference):
 
 
 def test_a_result_that_cannot_be_written_is_an_error_that_has_it(tmp_path, reference):
-  def fail(*_):
-    raise OSError(28, 'No space left on device')
-
   with pytest.MonkeyPatch.context() as patch:
-    patch.setattr(result.Result, 'save', fail)
+    patch.setattr(result.Result, 'save', _no_space)
     with pytest.raises(tfr.errors.RunError, match='could not be saved .No space left') as error:
       sampling_runs.sample(run_dir=tmp_path)
   sampling_runs.assert_same(error.value.result, reference)

@@ -51,7 +51,7 @@ def factorize(psi, targets, regularizer, space='auto'):
   Args:
     psi: Features `[..., n, d]`.
     targets: y `[n, k]`.
-    regularizer: Positive `lam`, a scalar or `[...]`.
+    regularizer: Positive `lam`, as of `scale`.
     space: `'feature'`, `'data'`, or `'auto'` for the smaller of the two factors.
 
   Returns:
@@ -62,7 +62,10 @@ def factorize(psi, targets, regularizer, space='auto'):
 
 
 def scale(psi, targets, regularizer):
-  """`a = psi / sqrt(lam)` `[..., n, d]`, `b = y / sqrt(lam)` `[..., n, k]`."""
+  """`a = psi / sqrt(lam)` `[..., n, d]`, `b = y / sqrt(lam)` `[..., n, k]`.
+
+  `lam` is a scalar, or `[...]`, one for each chain.
+  """
   factor = tf.math.rsqrt(tf.convert_to_tensor(regularizer, psi.dtype))
   if factor.shape.rank:
     factor = factor[..., tf.newaxis, tf.newaxis]

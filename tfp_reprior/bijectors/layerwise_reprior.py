@@ -60,7 +60,7 @@ class LayerwiseReprior(tfp.bijectors.Bijector):
   x = np.linspace(-1, 1, 20, dtype=np.float32)[:, np.newaxis]
   posterior = tfr.Posterior(tfr.models.fcn((1,), 1, width=8), x, np.sin(3 * x))
   anchor = posterior.sample_prior(seed=1)
-  reprior = tfr.LayerwiseReprior(posterior, anchor, regularizer=3.0)
+  reprior = tfr.LayerwiseReprior(posterior, anchor, regularizer=10.0)
   theta = reprior.forward(posterior.sample_prior(4, seed=2))
   phi = reprior.inverse(theta)
   ```
@@ -78,7 +78,7 @@ class LayerwiseReprior(tfp.bijectors.Bijector):
     self,
     posterior: Any,
     anchor: Parts,
-    regularizer: float | Sequence[float] = 3.0,
+    regularizer: float | Sequence[float] = 10.0,
     readout_regularizer: float | str | None = None,
     num_directions: int | None = None,
     validate_args: bool = False,

@@ -57,6 +57,12 @@ class ReadoutReprior(tfp.bijectors.Bijector):
       broadcasts to it: the prior standard deviations, for parts that are not N(0, 1) a priori. The
       map then ends in a multiplication by them. `features_fn` takes the hidden parts as they are,
       and psi counts in units of the readout's prior: its columns are multiplied by those scales.
+    keeps_mean: Whether the mean of the readout over the k outputs passes through, for targets of
+      mean zero and likelihoods that do not depend on it, such as that of softmax. Then `k - 1`
+      stands in for k in the log-determinants.
+    projection: Omega, floating point `[m, n]`: the map is that of `Omega @ psi` in place of psi,
+      with targets `[m, k]`. Rows can be directions in which the data say something, divided by the
+      scale of the noise there; its factor is of size m.
     validate_args: Whether to check values at run time: the regularizer, and that psi is finite.
     name: Name of the operations.
 
@@ -93,6 +99,8 @@ class ReadoutReprior(tfp.bijectors.Bijector):
     event_ndims: Sequence[int],
     space: str = 'auto',
     part_scales: Sequence[ArrayLike] | None = None,
+    keeps_mean: bool = False,
+    projection: ArrayLike | None = None,
     validate_args: bool = False,
     name: str = 'readout_reprior',
   ) -> None:
@@ -121,6 +129,10 @@ class ReadoutReprior(tfp.bijectors.Bijector):
       self._targets = targets
       self._regularizer = regularizer
       self._space = checks.one_of('space', space, factorization.SPACES)
+      self._keeps_mean = keeps_mean
+      if projection is not None:
+        projection = tf.convert_to_tensor(projection, targets.dtype, name='projection')
+      self._projection = projection
       self._has_bias = event_ndims[-1] == 1
       self._num_hidden = len(event_ndims) - 1 - self._has_bias
       self._part_scales = self._check_scales(part_scales, event_ndims)
@@ -228,6 +240,11 @@ class ReadoutReprior(tfp.bijectors.Bijector):
     return self._regularizer
 
   @property
+  def num_mapped(self) -> int:
+    """How many combinations of outputs the map moves: k, or `k - 1` if it keeps their mean."""
+    return self._targets.shape[1] - self._keeps_mean
+
+  @property
   def space(self) -> str:
     """`'feature'`, `'data'` or `'auto'`."""
     return self._space
@@ -240,21 +257,39 @@ class ReadoutReprior(tfp.bijectors.Bijector):
     """As `forward`, for known features psi `[*chains, n, d]`."""
     hidden, phi_out = self._split(parts)
     factor = self._factorize(self._scale_hidden(hidden), psi)
-    return self._scale(self._join(hidden, factor.forward(phi_out)))
+    phi_out, mean = self.take_mean(phi_out)
+    return self._scale(self._join(hidden, factor.forward(phi_out) + mean))
 
   def inverse_given(self, psi: tf.Tensor, parts: Parts) -> list[tf.Tensor]:
     """As `inverse`, for known features psi `[*chains, n, d]`."""
     hidden, theta_out = self._split(self._unscale(parts))
     factor = self._factorize(list(parts)[: self._num_hidden], psi)
-    return self._join(hidden, factor.inverse(theta_out))
+    theta_out, mean = self.take_mean(theta_out)
+    return self._join(hidden, factor.inverse(theta_out) + mean)
 
   def log_det_given(self, psi: tf.Tensor, hidden_parts: Parts) -> tf.Tensor:
     """As `forward_log_det_jacobian`, for known features psi `[*chains, n, d]`: `[*chains]`.
 
     With `part_scales`, without the constant that they add.
     """
-    k = tf.cast(tf.shape(self._targets)[1], self._targets.dtype)
-    return k * self._factorize(hidden_parts, psi).log_det()
+    return self.num_mapped * self._factorize(hidden_parts, psi).log_det()
+
+  def scaled(self, hidden_parts: Parts, psi: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Features and targets over the root of `lam`: `[*chains, n, d]`, `[*chains, n, k]`.
+
+    With a projection, m in place of n.
+    """
+    lam = self._regularizer(*hidden_parts) if callable(self._regularizer) else self._regularizer
+    if self._projection is not None:
+      psi = tf.matmul(self._projection, psi)
+    return factorization.scale(psi, self._targets, lam)
+
+  def take_mean(self, readout: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor | float]:
+    """A readout `[*chains, d, k]` without what passes through, and that."""
+    if not self._keeps_mean:
+      return readout, 0.0
+    mean = tf.reduce_mean(readout, axis=-1, keepdims=True)
+    return readout - mean, mean
 
   def _forward(self, x):
     hidden = self._scale_hidden(list(x)[: self._num_hidden])
@@ -334,8 +369,8 @@ class ReadoutReprior(tfp.bijectors.Bijector):
     self._check_features(psi)
     if self.validate_args:
       psi = tf.debugging.check_numerics(psi, 'The features `psi` must be finite.')
-    lam = self._regularizer(*hidden) if callable(self._regularizer) else self._regularizer
-    return factorization.factorize(psi, self._targets, lam, self._space)
+    a, b = self.scaled(hidden, psi)
+    return factorization.make_factor(a, b, factorization.choose_space(a, self._space))
 
   def _check_features(self, psi):
     if psi.dtype != self._targets.dtype:
@@ -343,7 +378,7 @@ class ReadoutReprior(tfp.bijectors.Bijector):
         'The features must have the dtype of the targets. Received: psi of dtype '
         f'{psi.dtype.name}, targets of dtype {self._targets.dtype.name}'
       )
-    n = self._targets.shape[0]
+    n = self._targets.shape[0] if self._projection is None else self._projection.shape[1]
     if psi.shape.rank < 2 or not psi.shape[-2:-1].is_compatible_with([n]):
       raise errors.InputError(
         f'The features must have shape [*chains, {n}, d], a row for each target. Received: psi of '

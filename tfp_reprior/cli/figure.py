@@ -1,10 +1,13 @@
 """`tfp-reprior figure`: the figures of the paper."""
 
+import shutil
+
 import tfp_reprior as tfr
 from tfp_reprior import figures
 from tfp_reprior.cli import flags
 
 HELP = 'make a figure of the paper'
+_COPIES = {'json': 'its numbers', 'png': 'the picture'}
 
 _LIST = '\n'.join(f'  {name:22}{text}' for name, (_, text) in figures.FIGURES.items())
 
@@ -45,6 +48,16 @@ def add_arguments(parser):
     metavar='DIR',
   )
   flags.add(parser, '--seed', flags.natural_number, 1, 'seed of everything random')
+  flags.add(
+    parser,
+    '--seeds',
+    flags.seeds,
+    None,
+    'several of them, with commas, for ess-width, ess-dataset and categorical: means and range',
+    metavar='I,J,...',
+  )
+  for name, what in _COPIES.items():
+    flags.add(parser, f'--{name}', flags.path, None, f'file to copy {what} to', metavar='FILE')
   parser.add_argument('--quiet', action='store_true', help='show no progress')
 
 
@@ -52,7 +65,10 @@ def run(args):
   """Runs the command. Returns the exit code."""
   tfr.compilation.keep_freed_memory()
   path = figures.make_figure(
-    args.name, args.scale, args.out, args.data_dir, args.seed, progress=not args.quiet
+    args.name, args.scale, args.out, args.data_dir, args.seeds or args.seed, not args.quiet
   )
+  for name in _COPIES:
+    if getattr(args, name) is not None:
+      shutil.copyfile(path.with_suffix(f'.{name}'), getattr(args, name))
   print(f'The figure is {path}')
   return 0

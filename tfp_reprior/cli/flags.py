@@ -75,9 +75,14 @@ def positive_number(text):
 
 def regularizer(text):
   """The type of a flag: a name, infinity, or a positive number."""
-  if text in ('noise', 'n*noise', 'tuned'):
+  if text in ('noise', 'n*noise', 'sites', 'tuned'):
     return text
   return math.inf if text == 'inf' else positive_number(text)
+
+
+def seeds(text):
+  """The type of a flag: natural numbers with commas, a list."""
+  return [natural_number(word) for word in text.split(',')]
 
 
 def layer_regularizer(text):
@@ -167,6 +172,21 @@ def add_problem(parser):
     'side of a patch of an image, for attention; by default 4',
   )
   add(model, '--activation', str, None, 'erf, or a name of Keras; by default gelu', metavar='NAME')
+  add(
+    model,
+    '--weight_std',
+    positive_number,
+    None,
+    'prior scale of hidden weights, of fcn and cnn; by default the square root of 2',
+  )
+  add(
+    model,
+    '--bias_std',
+    positive_number,
+    None,
+    'prior scale of hidden biases, of fcn and cnn; by default 0.1. Larger ones let functions of '
+    'few inputs bend',
+  )
   add_likelihood(model)
   add(
     model,
@@ -210,8 +230,9 @@ def add_chains(group):
     regularizer,
     None,
     'of the map: noise, the default for real targets, is the variance of the noise; n*noise is n '
-    'times that; or a number: larger ones move the map towards the identity, which is inf, the '
-    'default for classes; tuned warms up with noise, n*noise and inf, and takes the fastest',
+    'times that; sites, for classes, is fitted to each datum; or a number: larger ones move the '
+    'map towards the identity, which is inf, the default for classes; tuned warms up with noise, '
+    'n*noise and inf, and takes the fastest',
     metavar='NAME|X',
   )
   add(
@@ -230,8 +251,8 @@ def add_chains(group):
     '--layer_regularizer',
     layer_regularizer,
     None,
-    'for a map on every fully connected layer: a number, such as 3, or one for each layer, with '
-    'commas, inf for none; tuned warms up without and with 3, and takes the faster one; by default '
+    'for a map on every fully connected layer: a number, such as 10, or one for each layer, with '
+    'commas, inf for none; tuned warms up without and with 10, and takes the faster; by default '
     'only the readout has a map',
     metavar='X',
   )

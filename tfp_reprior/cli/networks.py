@@ -5,10 +5,11 @@ import pathlib
 import tfp_reprior as tfr
 from tfp_reprior import errors
 
+_PRIOR = {'weight_std': 2**0.5, 'bias_std': 0.1}
 # The models, and what their flags are by default; a flag that is not here does not apply.
 MODELS = {
-  'fcn': {'width': 256, 'depth': 3, 'activation': 'gelu'},
-  'cnn': {'width': 64, 'depth': 3, 'activation': 'gelu', 'pooling': 'flatten'},
+  'fcn': {'width': 256, 'depth': 3, 'activation': 'gelu', **_PRIOR},
+  'cnn': {'width': 64, 'depth': 3, 'activation': 'gelu', 'pooling': 'flatten', **_PRIOR},
   'wide_resnet': {'width': 16, 'depth': 20, 'activation': 'gelu'},
   'attention': {'width': 64, 'depth': 1, 'activation': 'gelu', 'num_heads': 4, 'patch_size': None},
 }
@@ -17,8 +18,9 @@ FLAGS = tuple({flag: None for defaults in MODELS.values() for flag in defaults})
 
 HELP = """\
 models:
-  fcn           fully connected: --depth hidden layers of --width units
-  cnn           convolutional: --depth layers of --width channels, then --pooling
+  fcn           fully connected: --depth hidden layers of --width units; the prior of their weights
+                has the scales --weight_std / sqrt(fan-in) and --bias_std
+  cnn           convolutional: --depth layers of --width channels, then --pooling; prior as of fcn
   wide_resnet   residual, without normalisers: --depth 8, 14, 20, ...; --width channels at first,
                 four times as many at the end (the paper has --depth=20 --width=128)
   attention     --depth blocks of self-attention with --num_heads over patches of images, each

@@ -8,7 +8,7 @@ import warnings
 import numpy as np
 
 from tfp_reprior import errors
-from tfp_reprior.internal import checks
+from tfp_reprior.internal import checks, parsing
 
 MISSING = ('refuse', 'impute')
 
@@ -197,6 +197,11 @@ def _encode(spec, column):
     [spec['fill'] if m else _text(v) for v, m in zip(column, is_missing, strict=True)], object
   )
   unknown = sorted(set(cells) - set(values))
+  if unknown and column.dtype != object and not any(map(parsing.is_finite_number, values)):
+    raise errors.InputError(
+      f'Column {name!r} must hold categories as in training, such as {values[0]!r}. Received: '
+      f'{unknown[0]}'
+    )
   if unknown:
     warnings.warn(
       f'Column {name!r} has values that the training data do not have, and which count as none of '
@@ -234,6 +239,24 @@ def groups(specs):
     for spec, end in zip(specs, ends, strict=True)
     if spec['values'] is not None
   ]
+
+
+def decode(specs, x):
+  """The columns that `encode` made `x` `[m, d]` of: arrays `[m]` by name, of text for categories.
+
+  A category that training data did not have is `'?'`.
+  """
+  columns, start = {}, 0
+  for spec in specs:
+    size = len(spec['values'] or [0])
+    block = x[:, start : start + size]
+    start += size
+    if spec['values'] is None:
+      columns[spec['name']] = block[:, 0]
+    else:
+      values, is_known = np.array(spec['values'], object), np.max(block, axis=1) > 0.5
+      columns[spec['name']] = np.where(is_known, values[np.argmax(block, axis=1)], '?')
+  return columns
 
 
 def class_values(y):

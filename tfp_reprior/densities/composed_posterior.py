@@ -52,9 +52,10 @@ class ComposedPosterior:
     self.regularizer = posterior.regularizer(regularizer)
     self._regularizer_text = (
       repr(regularizer or posterior.likelihood.default_regularizer)
-      if callable(self.regularizer)
+      if callable(self.regularizer) or regularizer == 'sites'
       else f'{self.regularizer:g}'
     )
+    self._reprior = posterior.reprior(regularizer, space)
     self._space = checks.one_of('space', space, factorization.SPACES)
 
   def target_log_prob_fn(self, *phi_parts: tf.Tensor) -> tf.Tensor:
@@ -81,15 +82,16 @@ class ComposedPosterior:
     phi_parts = split.check_parts(phi_parts)
     hidden = phi_parts[: split.num_hidden]
     psi = posterior.features_fn(*hidden) if psi is None else psi
-    lam = self.regularizer(*hidden) if callable(self.regularizer) else self.regularizer
-    a, b = factorization.scale(psi, posterior.surrogate_targets, lam)
-    phi_out = parts_lib.stack_readout(phi_parts[split.num_hidden :])
-    space = factorization.choose_space(psi, self._space)
+    a, b = self._reprior.scaled(hidden, psi)
+    # A mean over outputs that the map keeps is one that the likelihood does not depend on.
+    phi_out, _ = self._reprior.take_mean(parts_lib.stack_readout(phi_parts[split.num_hidden :]))
+    space = factorization.choose_space(a, self._space)
     theta_out, log_det = gradients.map_and_log_det(a, b, phi_out, space)
     likelihood = posterior.likelihood_given(hidden)
     log_likelihood = likelihood.log_prob(tf.matmul(psi, theta_out), posterior.y)
     change = tf.reduce_sum((theta_out - phi_out) * (theta_out + phi_out), axis=[-2, -1])
-    return inverse_temperature * log_likelihood + split.num_outputs * log_det - 0.5 * change
+    log_det *= self._reprior.num_mapped
+    return inverse_temperature * log_likelihood + log_det - 0.5 * change
 
   def to_theta(self, phi_parts: Parts, psi: tf.Tensor | None = None) -> list[tf.Tensor]:
     """The weights of a state: as `posterior.reprior(regularizer, space).forward`.
@@ -98,13 +100,9 @@ class ComposedPosterior:
       phi_parts: List of tensors `[*chains, *event_shape]`.
       psi: What `posterior.features_fn` is of the hidden ones, if that is known.
     """
-    split = self.posterior.split
-    hidden, readout = list(phi_parts[: split.num_hidden]), phi_parts[split.num_hidden :]
-    psi = self.posterior.features_fn(*hidden) if psi is None else psi
-    lam = self.regularizer(*hidden) if callable(self.regularizer) else self.regularizer
-    factor = factorization.factorize(psi, self.posterior.surrogate_targets, lam, self._space)
-    theta_out = factor.forward(parts_lib.stack_readout(readout))
-    return hidden + parts_lib.unstack_readout(theta_out, split.has_bias)
+    if psi is None:
+      psi = self.posterior.features_fn(*phi_parts[: self.posterior.split.num_hidden])
+    return self._reprior.forward_given(psi, phi_parts)
 
   def __repr__(self):
     return (

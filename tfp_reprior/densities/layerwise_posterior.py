@@ -44,7 +44,7 @@ class LayerwisePosterior:
 
   x = np.linspace(-1, 1, 20, dtype=np.float32)[:, np.newaxis]
   posterior = tfr.Posterior(tfr.models.fcn((1,), 1, width=8), x, np.sin(3 * x))
-  density = tfr.LayerwisePosterior(posterior, posterior.sample_prior(4, seed=1), regularizer=3.0)
+  density = tfr.LayerwisePosterior(posterior, posterior.sample_prior(4, seed=1), regularizer=10.0)
   phi = posterior.sample_prior(4, seed=2)
   value, gradient = tfp.math.value_and_gradient(density.target_log_prob_fn, phi)
   theta = density.to_theta(phi)
@@ -55,7 +55,7 @@ class LayerwisePosterior:
     self,
     posterior: posterior_lib.Posterior,
     anchor: Parts,
-    regularizer: float | Sequence[float] = 3.0,
+    regularizer: float | Sequence[float] = 10.0,
     readout_regularizer: float | str | None = None,
     num_directions: int | None = None,
   ) -> None:

@@ -1,6 +1,8 @@
 """The posterior of a network's weights, as a target for `tfp.mcmc`."""
 
+import contextlib
 import copy
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from tfp_reprior import compilation, errors, likelihoods
 from tfp_reprior.bijectors import readout_reprior
+from tfp_reprior.densities import sites
 from tfp_reprior.internal import checks
 from tfp_reprior.internal import parts as parts_lib
 from tfp_reprior.internal.types import NoiseScale, Parts, Seed
@@ -158,31 +161,49 @@ class Posterior:
       regularizer: Positive float `lam`; `'noise'` for the variance of the noise (of the surrogate,
         if the likelihood is not Gaussian), or `'n*noise'` for n times that. The larger it is, the
         closer the map is to the identity. By default that of the likelihood: `'noise'` for Gaussian
-        noise, else `'n*noise'`.
+        noise, else `'n*noise'`. For classes also `'sites'`: a Gaussian fitted to the likelihood of
+        each datum, with a variance of its own, by the mean kernel of random networks.
       space: `'feature'`, `'data'`, or `'auto'` for the cheaper.
       validate_args: Whether to check values at run time.
 
     Returns:
       A `tfp_reprior.ReadoutReprior`, from phi (close to N(0, I)) to the parts of this posterior.
     """
+    targets, projection = self.surrogate_targets, None
+    if regularizer == 'sites':
+      projection = self.sites.projection
+      targets = tf.matmul(projection, self.sites.targets)
     return readout_reprior.ReadoutReprior(
       features_fn=self.features_fn,
-      targets=self.surrogate_targets,
+      targets=targets,
       regularizer=self.regularizer(regularizer),
       event_ndims=self.split.event_ndims,
       space=space,
+      keeps_mean=projection is not None and self.likelihood.ignores_mean,
+      projection=projection,
       validate_args=validate_args,
     )
+
+  @functools.cached_property
+  def sites(self) -> sites.Sites:
+    """The Gaussians that stand in for the likelihood of each datum, of the map `'sites'`."""
+    is_known = checks.static_value(self.x) is not None and checks.static_value(self.y) is not None
+    # What a graph makes cannot be kept for others.
+    with tf.init_scope() if is_known else contextlib.nullcontext():
+      return sites.fit(self)
 
   def regularizer(self, value: float | str | None = None) -> float | Callable[..., tf.Tensor]:
     """The number `lam` that a `regularizer` of `reprior` stands for.
 
-    If the noise is unknown, a function of the hidden parts instead, which returns `[*chains]`.
+    If the noise is unknown, a function of the hidden parts instead, which returns `[*chains]`. One,
+    for `'sites'`, which have variances of their own.
     """
     value = self.likelihood.default_regularizer if value is None else value
     if not isinstance(value, str):
       return checks.positive('regularizer', value)
-    checks.one_of('regularizer', value, ('noise', 'n*noise'))
+    checks.one_of('regularizer', value, ('noise', 'n*noise', 'sites'))
+    if value == 'sites':
+      return 1.0
     factor = 1 if value == 'noise' else self.x.shape[0]
     if self.surrogate_variance is not None:
       return factor * self.surrogate_variance

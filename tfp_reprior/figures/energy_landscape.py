@@ -55,9 +55,12 @@ def _compute(piece, context):
   fractions = np.linspace(0, 1, piece['num_points'])
   pairs = [(a, b) for b in fractions for a in (fractions if b < 1 else [0.0])]
   weights = np.array([((1 - b) * (1 - a), (1 - b) * a, b) for a, b in pairs])
+  log_prob = {name: _slice(*pair, pairs) for name, pair in slices.items()}
+  depth = {name: max(values) - min(values) for name, values in log_prob.items()}
   return {
     'positions': (weights @ _CORNERS).tolist(),
-    'log_prob': {name: _slice(*pair, pairs) for name, pair in slices.items()},
+    'log_prob': log_prob,
+    'depth': {**depth, 'ratio': depth['standard'] / depth['repriorised']},
   }
 
 
@@ -103,14 +106,15 @@ def slerp(u, v, t):
 
 
 def _draw(figure, rows):
-  figure.set_size_inches(1.0 + 1.7 * len(rows), 4.0)
-  grid = figure.subplots(len(_NAMES), len(rows), squeeze=False)
+  # Tall, so that text is large enough on a phone.
+  figure.set_size_inches(4.2, 0.8 + 1.35 * len(rows))
+  grid = figure.subplots(len(rows), len(_NAMES), squeeze=False)
   depths = {
     name: [np.log10(1 + max(r['log_prob'][name]) - np.array(r['log_prob'][name])) for r in rows]
     for name in _NAMES
   }
   deepest = max(np.max(d) for ds in depths.values() for d in ds)
-  for axes, name in zip(grid, _NAMES, strict=True):
+  for axes, name in zip(grid.T, _NAMES, strict=True):
     for ax, row, depth in zip(axes, rows, depths[name], strict=True):
       x, y = np.transpose(row['positions'])
       levels = np.linspace(0, deepest, 20)
@@ -119,12 +123,13 @@ def _draw(figure, rows):
       ax.set(aspect='equal', xticks=[], yticks=[])
       ax.grid(False)
       ax.spines[:].set_visible(False)
-    axes[0].set_ylabel(name)
-  for ax, row in zip(grid[0], rows, strict=True):
-    ax.set_title(f'width {row["width"]}\nn = {row["num_train"]}', fontsize=9)
-  bar = figure.colorbar(contours, ax=grid, shrink=0.8, ticks=range(int(deepest) + 1))
-  bar.set_label('log10(1 + largest − log-density)')
-  figure.supxlabel(recipes.DATA[rows[0]['data']], fontsize=9)
+    axes[0].set_title(name, fontsize=10)
+  for ax, row in zip(grid[:, 0], rows, strict=True):
+    ax.set_ylabel(f'width {row["width"]}\nn = {row["num_train"]}', fontsize=10)
+  bar = figure.colorbar(
+    contours, ax=grid, location='bottom', aspect=30, ticks=range(int(deepest) + 1)
+  )
+  bar.set_label(f'log10(1 + nats below the highest point), {recipes.DATA[rows[0]["data"]]}')
 
 
 RECIPES = {'energy-landscape': recipes.Recipe(_pieces, _compute, _draw)}

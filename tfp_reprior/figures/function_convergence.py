@@ -48,13 +48,20 @@ def _compute(piece, context):
   pairs = ((x, x), (x_test, x), (x_test, x_test))
   kernels = [theory.nngp_kernel(split, *pair) for pair in pairs]
   limit_mean, limit_covariance = theory.nngp_posterior(*kernels, y, piece['noise_scale'])
+  curves = {
+    'mean': means.mean(axis=0),
+    'stddev': np.sqrt(variances.mean(axis=0) + means.var(axis=0)),
+    'limit_mean': limit_mean[:, 0],
+    'limit_stddev': np.sqrt(np.diag(limit_covariance)),
+  }
   return {
     'x_test': x_test[:, 0].tolist(),
     'functions': shown.numpy()[..., 0].tolist(),
-    'mean': means.mean(axis=0).tolist(),
-    'stddev': np.sqrt(variances.mean(axis=0) + means.var(axis=0)).tolist(),
-    'limit_mean': limit_mean[:, 0].tolist(),
-    'limit_stddev': np.sqrt(np.diag(limit_covariance)).tolist(),
+    **{name: values.tolist() for name, values in curves.items()},
+    'largest_difference': {
+      name: float(np.max(np.abs(curves[name] - curves[f'limit_{name}'])))
+      for name in ('mean', 'stddev')
+    },
   }
 
 

@@ -6,7 +6,9 @@ import json
 import os
 import pathlib
 import shutil
+import time
 import warnings
+from collections.abc import Sequence
 
 from tfp_reprior import errors
 from tfp_reprior.version import __version__
@@ -36,13 +38,14 @@ def make_figure(
   scale: str = 'laptop',
   out: str | os.PathLike[str] = 'figures',
   data_dir: str | None = None,
-  seed: int = 1,
+  seed: int | Sequence[int] = 1,
   progress: bool = True,
 ) -> pathlib.Path:
   """Makes a figure, and writes it as `NAME-SCALE.png`, `.pdf` and, its numbers, `.json`.
 
-  What is finished is kept in the folder `pieces` of `out`: the same call goes on after an
-  interruption, and a call after that computes nothing again.
+  Each row of the numbers has what it was made with: settings, seed, version, commit, date,
+  processor and seconds. What is finished is kept in the folder `pieces` of `out`: the same call
+  goes on after an interruption, and a call after that computes nothing again.
 
   Args:
     name: One of `FIGURES`.
@@ -52,7 +55,8 @@ def make_figure(
     out: Folder to write to; it is made if need be.
     data_dir: Folder where TensorFlow Datasets prepared CIFAR-10. By default, figures that need data
       use scikit-learn's digits.
-    seed: Integer, of everything random.
+    seed: Integer, of everything random; or several, if the figure is of effective samples against
+      width or data: it then shows means over seeds, and their range.
     progress: Whether to show progress bars.
 
   Returns:
@@ -66,31 +70,30 @@ def make_figure(
   path = tfr.figures.make_figure('linear-map', scale='smoke', out='figures', progress=False)
   ```
   """
-  import tqdm  # with what follows, kept out of `tfp-reprior figure --help`
+  from tqdm import auto  # with what follows, kept out of `tfp-reprior figure --help`
 
   from tfp_reprior.internal import checks, files
   from tfp_reprior.plots import drawing
 
   checks.one_of('name', name, tuple(FIGURES))
   checks.one_of('scale', scale, SCALES)
-  checks.seed('seed', seed)
+  seeds = [checks.seed('seed', s) for s in ([seed] if isinstance(seed, int) else seed)]
   family, _ = FIGURES[name]
   recipe = importlib.import_module(f'tfp_reprior.figures.{family}').RECIPES[name]
-  shared = {'data': 'digits' if data_dir is None else 'cifar10', 'seed': seed}
-  pieces = recipe.pieces(scale, shared)
+  if not seeds or len(seeds) > 1 and not recipe.takes_seeds:
+    raise errors.InputError(f'{name!r} takes one `seed`. Received: seed={seed}')
+  data = 'digits' if data_dir is None else 'cifar10'
+  pieces = [p for s in seeds for p in recipe.pieces(scale, {'data': data, 'seed': s})]
   out = pathlib.Path(out)
-  try:
+  with files.writing_to('out', out):
     files.make_folder(out / 'pieces')
-  except OSError as e:
-    raise errors.InputError(
-      f'`out` must be a folder that can be written to ({e.strerror}). Received: out={str(out)!r}'
-    ) from e
   with drawing.canvas(7.2, 2.9) as figure:  # first, because it fails without matplotlib
     rows = []
-    for piece in tqdm.tqdm(pieces, desc=name, unit='piece', disable=not progress):
+    for piece in auto.tqdm(pieces, desc=name, unit='piece', disable=not progress):
       rows.append({**piece, **_finish(recipe, piece, family, out / 'pieces', data_dir, progress)})
     recipe.draw(figure, rows)
-    text = json.dumps({'figure': name, 'scale': scale, 'version': __version__, 'rows': rows})
+    lines = ',\n'.join(json.dumps(row) for row in rows)
+    text = f'{{"figure": "{name}", "scale": "{scale}", "rows": [\n{lines}\n]}}\n'
     path = out / f'{name}-{scale}'
     files.write_atomically(path.with_suffix('.json'), lambda file: file.write(text.encode()))
     figure.savefig(path.with_suffix('.pdf'), metadata={'CreationDate': None})
@@ -99,7 +102,8 @@ def make_figure(
 
 
 def _finish(recipe, piece, family, folder, data_dir, progress):
-  """The results of a piece: read, if there are any, or computed and kept."""
+  """The results of a piece and how they were made, read if there are any, or computed and kept."""
+  from tfp_reprior.benchmarks import results as results_lib
   from tfp_reprior.figures import recipes
   from tfp_reprior.internal import files
 
@@ -112,7 +116,10 @@ def _finish(recipe, piece, family, folder, data_dir, progress):
     except errors.InputError as e:
       warnings.warn(f'{e}; it is made again.', stacklevel=2)
   run_dir = folder / f'{family}-{digest}'
+  begin = time.monotonic()
   results = recipe.compute(piece, recipes.Context(data_dir, run_dir, progress))
+  made = {**results_lib.provenance(), 'seconds': round(time.monotonic() - begin, 1)}
+  results = {**results, 'made': made}
   files.save_json(path, {'piece': piece, 'results': results})
   shutil.rmtree(run_dir, ignore_errors=True)
   return results

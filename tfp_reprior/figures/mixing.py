@@ -66,8 +66,9 @@ def _draw(figure, rows, x_fn, label):
     everything = []
     for sampler, style in _SAMPLERS.items():
       chosen = [row for row in rows if row['run']['sampler'] == sampler]
-      x = [x_fn(row) for row in chosen]
-      low, mean, high = recipes.spread([row['ess_per_step'][name] for row in chosen])
+      x = sorted({x_fn(row) for row in chosen})
+      figures = [[row['ess_per_step'][name] for row in chosen if x_fn(row) == at] for at in x]
+      low, mean, high = recipes.spread([recipes.over_seeds(f) for f in figures])
       drawing.curve_with_band(ax, x, mean, low, high, **style)
       everything += [*low, *high]
     drawing.log_log(ax, x, everything)
@@ -78,9 +79,9 @@ def _draw(figure, rows, x_fn, label):
 
 
 RECIPES = {
-  'ess-width': recipes.Recipe(_make_pieces('ess-width'), chains.compute, _draw_width),
-  'ess-dataset': recipes.Recipe(_make_pieces('ess-dataset'), chains.compute, _draw_dataset),
+  'ess-width': recipes.Recipe(_make_pieces('ess-width'), chains.compute, _draw_width, True),
+  'ess-dataset': recipes.Recipe(_make_pieces('ess-dataset'), chains.compute, _draw_dataset, True),
   'categorical': recipes.Recipe(
-    _make_pieces('categorical', 'categorical'), chains.compute, _draw_width
+    _make_pieces('categorical', 'categorical'), chains.compute, _draw_width, True
   ),
 }

@@ -18,11 +18,13 @@ class Recipe(NamedTuple):
       a list of pieces.
     compute: Function of a piece and a `Context`; returns a dict of numbers, text and lists.
     draw: Function of a matplotlib figure and a list of rows, each a piece with its results.
+    takes_seeds: Whether rows may be of several seeds.
   """
 
   pieces: Callable
   compute: Callable
   draw: Callable
+  takes_seeds: bool = False
 
 
 class Context(NamedTuple):
@@ -43,6 +45,14 @@ class Context(NamedTuple):
 def describe(row):
   """The data of a row, as text."""
   return f'{DATA[row["data"]]}, n = {row["num_train"]}'
+
+
+def over_seeds(figures):
+  """One dict with `min`, `mean` and `max`: that of one seed, or of the means of several."""
+  if len(figures) == 1:
+    return figures[0]
+  means = [f['mean'] for f in figures]
+  return {'min': min(means), 'mean': sum(means) / len(means), 'max': max(means)}
 
 
 def spread(figures):

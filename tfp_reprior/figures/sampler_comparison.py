@@ -41,11 +41,10 @@ def _draw(figure, rows):
   axes = figure.subplots(1, len(chains.NAMES), sharey=True)
   for ax, name in zip(axes, chains.NAMES, strict=True):
     everything = []
-    for i, width in enumerate(widths):
+    for i, (width, color) in enumerate(zip(widths, drawing.shades(len(widths)), strict=True)):
       chosen = [row['ess_per_step'][name] for row in rows if row['network']['width'] == width]
       low, mean, high = 1000 * np.array(recipes.spread(chosen))
       y = np.arange(len(names)) + 0.18 * (i - (len(widths) - 1) / 2)
-      color = drawing.COLORS[i]
       ax.hlines(y, low, high, color=color, alpha=0.4, linewidth=3)
       ax.plot(mean, y, 'o', color=color, markersize=4, label=f'width {width}')
       everything += [*low, *high]

@@ -70,6 +70,18 @@ def make_folder(path):
     sync_folder(folder.parent)
 
 
+@contextlib.contextmanager
+def writing_to(name, folder):
+  """A context in which a folder, the argument `name`, is refused if writing to it fails."""
+  try:
+    yield
+  except OSError as e:
+    raise errors.InputError(
+      f'`{name}` must be a folder that can be written to ({e.strerror}). Received: '
+      f'{name}={str(folder)!r}'
+    ) from e
+
+
 def sync_folder(folder):
   """Makes the operating system remember what the folder holds, where it can."""
   with contextlib.suppress(OSError):  # Windows has none of this

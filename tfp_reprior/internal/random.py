@@ -41,9 +41,13 @@ class Key(NamedTuple):
 def split_seed(seed, n):
   """Splits a seed of TFP into `n` stateless seeds, the same compiled or not.
 
-  Unlike `tfp.random.split_seed`, which leaves the generator open, and for which an integer is
-  the seed of a stateful one: here it is always the same, stateless seed.
+  Unlike `tfp.random.split_seed`, which leaves the generator open.
   """
+  return tf.unstack(tf.random.split(_stateless(seed), num=n, alg='philox'))
+
+
+def _stateless(seed):
+  """A seed of TFP as two words. An integer is that of a stateful generator for TFP; not here."""
   if isinstance(seed, (numbers.Real, str, np.bool_)):
     is_integer = isinstance(seed, numbers.Integral) and not isinstance(seed, bool)
     checks.seed('seed', abs(seed) if is_integer else seed)
@@ -52,7 +56,7 @@ def split_seed(seed, n):
   seed = tfp.random.sanitize_seed(seed)
   if seed.shape != (2,):
     raise errors.InputError(f'`seed` must be an integer, or two. Received: seed={seed}')
-  return tf.unstack(tf.random.split(seed, num=n, alg='philox'))
+  return seed
 
 
 def normal_parts(shapes, dtype, seed):
@@ -86,9 +90,14 @@ def sources_like(parts, seed):
 
   Which of them depends on shapes and dtype only, so that draws are the same compiled or not.
   """
+  are_known = all(p.dtype == parts[0].dtype and p.shape.is_fully_defined() for p in parts)
+  if are_known and not parts_lib.are_large(parts):
+    # All at once, because a call takes longer than the bits of a small part.
+    sizes = [p.shape.num_elements() for p in parts]
+    bits = tf.split(random_bits([sum(sizes)], parts[0].dtype, _stateless(seed)), sizes)
+    return [Bits(tf.reshape(b, p.shape)) for b, p in zip(bits, parts, strict=True)]
   seeds = split_seed(seed, n=len(parts))
-  is_known = all(p.dtype == tf.float32 and p.shape.is_fully_defined() for p in parts)
-  if is_known and parts_lib.are_large(parts):
+  if are_known and parts[0].dtype == tf.float32:
     return [Key(tf.bitcast(s, tf.uint32)) for s in seeds]
   bits = [random_bits(tf.shape(p), p.dtype, s) for p, s in zip(parts, seeds, strict=True)]
   for b, p in zip(bits, parts, strict=True):

@@ -80,6 +80,8 @@ class Categorical(_Classes):
   ```
   """
 
+  ignores_mean = True
+
   def check_targets(self, y: ArrayLike, num_outputs: int, dtype: tf.DType) -> tf.Tensor:
     """Labels `[n]`, integers from 0 to `k - 1`."""
     y = _as_array(y)
@@ -117,6 +119,12 @@ class Categorical(_Classes):
     scale = float(num_outputs) if self.surrogate_scale is None else self.surrogate_scale
     variance = float(num_outputs) if self.surrogate_variance is None else self.surrogate_variance
     return scale * (tf.one_hot(targets, num_outputs, dtype=dtype) - 1.0 / num_outputs), variance
+
+  def expand(self, outputs: tf.Tensor, targets: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    # The Hessian is p p.T - diag(p), with trace sum(p**2) - 1.
+    p, k = tf.nn.softmax(outputs), outputs.shape[-1]
+    gradient = tf.one_hot(targets, k, dtype=outputs.dtype) - p
+    return gradient, tf.reduce_sum(p * (1.0 - p), axis=-1) / (k - 1)
 
 
 class Bernoulli(_Classes):
@@ -173,6 +181,10 @@ class Bernoulli(_Classes):
     scale = 4.0 if self.surrogate_scale is None else self.surrogate_scale
     variance = 4.0 if self.surrogate_variance is None else self.surrogate_variance
     return scale * (targets - 0.5), variance
+
+  def expand(self, outputs: tf.Tensor, targets: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    p = tf.nn.sigmoid(outputs)
+    return targets - p, tf.reduce_mean(p * (1.0 - p), axis=-1)
 
 
 def _optional(name, value):

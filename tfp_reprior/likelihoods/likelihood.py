@@ -27,6 +27,7 @@ class Likelihood(abc.ABC):
       does so: the functions here take outputs that are.
     default_regularizer: That of the map, as of `tfp_reprior.Posterior.reprior`.
     sampler_regularizer: That of samplers; infinity, if they mix better without the map.
+    ignores_mean: Whether it depends on differences between outputs alone, not on their mean.
 
   #### Examples
 
@@ -60,6 +61,7 @@ class Likelihood(abc.ABC):
   priors: dict[str, parameter_prior.ParameterPrior] = {}
   output_scale: float = 1.0
   default_regularizer: str = 'n*noise'
+  ignores_mean: bool = False
 
   @property
   def sampler_regularizer(self) -> float | str:
@@ -141,6 +143,21 @@ class Likelihood(abc.ABC):
 
     The variance is None if it is not known before the parts of the likelihood are.
     """
+
+  def expand(self, outputs: tf.Tensor, targets: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor] | None:
+    """What `log_prob` is near some outputs; None if that is not known.
+
+    Args:
+      outputs: f `[..., n, k]`.
+      targets: What `check_targets` returned, `[n, ...]`.
+
+    Returns:
+      gradient: `[..., n, k]`.
+      curvature: `[..., n]`, the mean of the eigenvalues of minus the Hessian of each datum, without
+        that of the mean if it `ignores_mean`.
+    """
+    del outputs, targets
+    return None
 
 
 def as_matrix(y, num_outputs, meaning):

@@ -211,15 +211,22 @@ class Integrator:
       sources, momentum_parts, dampings, grads, state_parts, step_sizes
     )
     momentum = momentum or kicked
-    new_log_prob, new_grads = self.value_and_gradients(log_prob_fn, state)
+    is_single = tf.get_static_value(num_integrator_steps) == 1
+
+    def evaluate(*state):
+      return self.value_and_gradients(log_prob_fn, state)
+
+    if not is_single and not tf.executing_eagerly():
+      evaluate = tf.function(evaluate, autograph=False)  # traced once, for before and in the loop
+    new_log_prob, new_grads = evaluate(*state)
     work = tf.zeros_like(log_prob)
 
     def step(i, state, momentum, _, new_grads, work):
       state, momentum, works = self.proceed(state, momentum, new_grads, step_sizes, log_prob)
-      new_log_prob, new_grads = self.value_and_gradients(log_prob_fn, state)
+      new_log_prob, new_grads = evaluate(*state)
       return i + 1, state, momentum, new_log_prob, new_grads, _add(works, work)
 
-    if tf.get_static_value(num_integrator_steps) != 1:
+    if not is_single:
       _, state, momentum, new_log_prob, new_grads, work = tf.while_loop(
         lambda i, *_: i < num_integrator_steps,
         step,

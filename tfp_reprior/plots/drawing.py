@@ -15,6 +15,13 @@ FAULT = '#c4161c'
 # The same style for the same thing in all figures.
 STANDARD = {'color': COLORS[1], 'marker': 'o', 'label': 'standard'}
 REPRIORISED = {'color': COLORS[0], 'marker': 's', 'label': 'repriorised'}
+
+
+def shades(number):
+  """Colors from light to dark, for sizes, which are not to be taken for samplers."""
+  return [str(level) for level in np.linspace(0.72, 0.1, number)]  # of grey
+
+
 _STYLE = {
   'svg.fonttype': 'none',  # text stays text, in the font of the page
   'svg.hashsalt': 'tfp_reprior',  # the same plot is the same text

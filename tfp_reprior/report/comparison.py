@@ -20,13 +20,11 @@ def _verdict(runs):
     headline = f'{" and ".join(failed)} failed: do not use these draws.'
   else:
     headline = ' · '.join(f'{run.label}: {run.verdict.headline}' for run in runs)
-  text = ''
-  for what in (verdict.NAMES[n] for n in measures.DRAWN):
-    name = f'ESS per second, {what}, median'
-    known = [run for run in others if name in run.figures and not _refusal(run, first)]
-    if known:
-      ratios = ', '.join(f'{run.label} {_ratio(run, first, name)}' for run in known)
-      text += f'{name}, against {first.label}: {ratios}. '
+  compared = [run for run in others if not _refusal(run, first)]
+  ratios = [text for text in (_ratios(run, first) for run in compared) if text]
+  text = (
+    f'Effective samples per second against {first.label}: {"; ".join(ratios)}. ' if ratios else ''
+  )
   refusals = dict.fromkeys(_refusal(run, first) for run in others)
   text += ' '.join(f'{r[0].upper()}{r[1:]}.' for r in refusals if r)
   return {
@@ -35,6 +33,15 @@ def _verdict(runs):
     'reasons': [f'{run.label}: {r.text}' for run in runs for r in run.verdict.reasons[:1]],
     'text': text,
   }
+
+
+def _ratios(run, first):
+  """By how much the speeds of two runs differ; empty if they have nothing in common."""
+  ratios = []
+  for name in (n for n in measures.DRAWN if n in run.ess and n in first.ess):
+    known = measures.ess_names('second', name, len(run.ess[name]))[0]
+    ratios.append(f'{_ratio(run, first, known)} ({verdict.NAMES[name]})')
+  return f'{run.label} {", ".join(ratios)}' if ratios else ''
 
 
 def _table(runs):

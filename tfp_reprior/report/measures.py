@@ -20,6 +20,12 @@ def _named(figures):
   return {METRICS.get(n, n.replace('_', ' ')): value for n, value in figures.items()}
 
 
+def ess_names(unit, name, size):
+  """What the median and the smallest of `size` effective sample sizes are called; one has one."""
+  what = f'ESS per {unit}, {verdict.NAMES[name]}'
+  return (f'{what}, median', f'{what}, smallest') if size > 1 else (what,)
+
+
 class Run:
   """A result with a label, and the figures that several parts of the page share.
 
@@ -103,7 +109,7 @@ class Run:
 
   @property
   def baseline_name(self):
-    return baseline.NAMES[self.classes is not None]
+    return baseline.name(self.prediction, self.y_test)
 
   @property
   def facts(self):
@@ -139,17 +145,17 @@ class Run:
 
   @functools.cached_property
   def figures(self):
-    """All figures that runs are compared by: floats by what they are called."""
-    figures = {}
+    """All figures that runs are compared by, those of the test data first: floats by name."""
+    figures = {f'test {name}': value for name, value in self.metrics.items()}
     for unit in ('step', 'second'):
       for name, ess in self.ess_per(unit).items():
-        what, known = verdict.NAMES[name], ess[np.isfinite(ess)]
+        known = ess[np.isfinite(ess)]
         if len(known):
-          figures[f'ESS per {unit}, {what}, median'] = float(np.median(known))
-          figures[f'ESS per {unit}, {what}, smallest'] = float(np.min(known))
+          summaries = float(np.median(known)), float(np.min(known))
+          figures |= zip(ess_names(unit, name, len(ess)), summaries, strict=False)
     for name, r_hat in self.r_hat.items():
       figures[f'R-hat, {verdict.NAMES[name]}, largest'] = r_hat
     figures['acceptance, mean'] = float(np.mean(self.result.trace['acceptance']))
     milliseconds = 1000 * self.result.seconds['sampling']
     figures['milliseconds per step of all chains'] = milliseconds / self.result.num_steps
-    return figures | {f'test {name}': value for name, value in self.metrics.items()}
+    return figures

@@ -2,24 +2,24 @@
 
 import numpy as np
 
+from tfp_reprior.data import tables
 from tfp_reprior.plots import of_results
 from tfp_reprior.report.numbers import figure
 
-_MAX_COLUMNS = 3
+_MAX_COLUMNS = 6
 
 
 def table(run):
   """Dict of the head and the rows of a table; None for images, and for one input or none.
 
-  Rows have the first columns of the input, and what was predicted and observed, in the units of the
-  user.
+  Rows have the number of the datum, the first columns of its input, and what was predicted and
+  observed, in the units of the user.
   """
   if run.y_test is None:
     return None
   x = np.asarray(run.result.x_test)
   if x.ndim != 2 or x.shape[1] < 2:
     return None
-  names = run.result.preparation.input_names or [f'input {i}' for i in range(x.shape[1])]
   if run.classes is not None:
     probabilities, labels = run.classes
     if len(probabilities) != len(x):
@@ -38,9 +38,23 @@ def table(run):
     head = ['Predicted', '±', 'Observed']
     cells = [[figure(mean[i, 0]), figure(stddev[i, 0]), figure(y[i, 0])] for i in chosen]
 
-  def described(i):
-    shown = [f'{names[j]} {x[i, j]:.4g}' for j in range(min(_MAX_COLUMNS, x.shape[1]))]
-    return f'{i + 1}: {", ".join(shown)}' + ', …' * (x.shape[1] > _MAX_COLUMNS)
+  columns = _columns(run.result.preparation, x)
+  shown = list(columns)[:_MAX_COLUMNS]
+  rows = [
+    (str(i + 1), [_cell(columns[name][i]) for name in shown] + row)
+    for i, row in zip(chosen, cells, strict=True)
+  ]
+  more = len(columns) - len(shown)
+  return {'head': ['Test datum', *shown, *head], 'rows': rows, 'num_hidden': more}
 
-  rows = [(described(i), row) for i, row in zip(chosen, cells, strict=True)]
-  return {'head': ['Test row', *head], 'rows': rows}
+
+def _columns(preparation, x):
+  """The columns of inputs `[m, d]` by name, as the user has them."""
+  if preparation.columns is not None:
+    return tables.decode(preparation.columns, x)
+  names = preparation.feature_names or [f'input {i}' for i in range(1, 1 + x.shape[1])]
+  return dict(zip(names, x.T, strict=True))
+
+
+def _cell(value):
+  return value if isinstance(value, str) else f'{value:.4g}'

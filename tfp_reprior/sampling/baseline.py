@@ -6,7 +6,10 @@ from tfp_reprior import diagnostics
 from tfp_reprior.diagnostics import metrics
 from tfp_reprior.sampling import class_prediction, prediction
 
-NAMES = {False: 'predict the mean', True: 'majority class'}
+
+def name(predicted, y):
+  """What pages and summaries call the baseline of a prediction of targets `y`."""
+  return 'predict the mean' if metrics.classes(predicted, y) is None else 'majority class'
 
 
 def evaluate(predicted, y_train, y):

@@ -1,5 +1,6 @@
 """Checkpoints on disk: whole or not at all, several kept, checked when read."""
 
+import contextlib
 import pathlib
 import re
 import shutil
@@ -61,22 +62,32 @@ class CheckpointStore:
     return self.folder / f'checkpoint-{number:010d}.npz'
 
 
+@contextlib.contextmanager
+def held(folder, num_bytes):
+  """A context in which a folder is this run's alone: refused if in use, and by `check_room`."""
+  check_room(folder, num_bytes)
+  with contextlib.ExitStack() as stack:
+    try:
+      stack.enter_context(files.held(folder))
+    except BlockingIOError as e:
+      raise errors.InputError(
+        '`run_dir` is in use: another process samples to it. Choose another folder, or wait. '
+        f'Received: run_dir={str(folder)!r}'
+      ) from e
+    yield
+
+
 def check_room(folder, num_bytes):
   """Makes a folder and refuses it if it cannot be written to, or has not `num_bytes` left.
 
   What was made for a folder that is refused goes again.
   """
   folder = pathlib.Path(folder)
-  try:
+  with files.writing_to('run_dir', folder):
     made = [p for p in (folder, *folder.parents) if not p.exists()]
     files.make_folder(folder)
     with tempfile.TemporaryFile(dir=folder):
       pass
-  except OSError as e:
-    raise errors.InputError(
-      f'`run_dir` must be a folder that can be written to ({e.strerror}). Received: '
-      f'run_dir={str(folder)!r}'
-    ) from e
   free = shutil.disk_usage(folder).free
   if free < num_bytes:
     for path in made:

@@ -8,7 +8,7 @@ import numpy as np
 
 from tfp_reprior import errors
 from tfp_reprior.data import preparation as preparation_lib
-from tfp_reprior.internal import checks, files, random
+from tfp_reprior.internal import checks, random
 from tfp_reprior.internal import workers as workers_lib
 from tfp_reprior.mcmc import jittered
 from tfp_reprior.sampling import (
@@ -32,8 +32,6 @@ from tfp_reprior.sampling import position as position_lib
 from tfp_reprior.sampling import result as result_lib
 from tfp_reprior.sampling import warmup as warmup_lib
 
-_NUM_WARMUP_PROJECTIONS = 32
-_MOST_WARMUP_INPUTS = 100
 _NUM_ANCHORS = 3  # of a chain, in burn-in
 _SHORT_THINNING = 4  # of warm-up, where transitions are single steps
 
@@ -88,15 +86,7 @@ class Driver:
     self._workers = workers_lib.Workers(strategy)
     self._progress = checks.boolean('progress', progress)
     some = map_choices.candidates(settings)[0]  # of several, if `_choose_map` makes it again
-    self._sampler = samplers.make_sampler(
-      posterior,
-      settings.sampler,
-      settings.over_dispersion,
-      some.regularizer,
-      strategy,
-      settings.hidden_space,
-      some.layer_regularizer,
-    )
+    self._sampler = self._make_sampler(some.regularizer, some.layer_regularizer)
     warmup_lib.check_momentum(self._sampler, settings)
     split = self._sampler.posterior.split
     room.check_memory(split, settings)
@@ -126,23 +116,12 @@ class Driver:
       anchor = anchors.to_arrays(self._sampler.anchor)
       return warmup._replace(state=[p.numpy() for p in position.state], anchor=anchor)
 
-  @contextlib.contextmanager
   def _held_folder(self):
     """A context in which no other process can sample to the folder."""
     if self._folder is None or not self._workers.is_chief:
-      yield
-      return
+      return contextlib.nullcontext()
     num_bytes = room.disk_bytes(self._sampler.posterior.split, self._settings, self._keep_every)
-    checkpoints.check_room(self._folder, num_bytes)
-    with contextlib.ExitStack() as stack:
-      try:
-        stack.enter_context(files.held(self._folder))
-      except BlockingIOError as e:
-        raise errors.InputError(
-          '`run_dir` is in use: another process samples to it. Choose another folder, or wait. '
-          f'Received: run_dir={str(self._folder)!r}'
-        ) from e
-      yield
+    return checkpoints.held(self._folder, num_bytes)
 
   def _warm_up(self, resume):
     """Warms up, unless that is done already.
@@ -158,46 +137,43 @@ class Driver:
       self._phases.restore(position, self._check_draws)
       return position, warmup, chosen
     settings, sampler = self._settings, self._sampler
-    thinning = 1 if sampler.is_calibrated and sampler.has_damping else _SHORT_THINNING
-    observer = observations.Observer(
-      sampler,
-      self._warmup_inputs(),
-      _NUM_WARMUP_PROJECTIONS,
-      self._seeds['projections'],
-      thinning,
-    )
-    phase_runner = runner.Runner(
-      warmup_lib.adaptive_kernel(sampler),
-      observer.warmup,
-      thinning,
-      self._seeds['warm-up'],
-      sampler.run_loop,
-    )
+    # A map on every layer is put on where chains have arrived: it slows them on their way.
+    is_mapped = sampler.anchor is None or settings.step_size is not None
+    arriving = sampler if is_mapped else self._make_sampler(settings.regularizer, None)
+    start = starts.states(settings.start, sampler, settings.num_chains, self._seeds['start'])
     position = position_lib.Position(
-      starts.states(settings.start, sampler, settings.num_chains, self._seeds['start']),
+      start if is_mapped else sampler.unmap_fn(start)[0],
       self._posterior.split.dtype,
       sampler.anchor,
       self._phases.store,
     )
     self._phases.restore(position, self._check_draws)
-    starts.climb(position, self._phases, sampler, self._budgets, self._seeds['start'])
+    starts.climb(position, self._phases, arriving, self._budgets, self._seeds['start'])
+    thinning = 1 if sampler.is_calibrated and sampler.has_damping else _SHORT_THINNING
+    seeds = self._seeds['warm-up'], self._seeds['projections']
+    phase_runner = warmup_lib.make_runner(arriving, self._x_test, thinning, *seeds)
     num_done = int(np.sum(position.trace('warm-up').get('steps', 0)))
     num_steps = self._budgets['warm-up'] + self._budgets['burn-in']
     bar = self._phases.progress_bar('warm-up', num_steps, num_done)
     end = 0  # of the last block
 
     def run_block(stage, block_settings, num_transitions):
-      nonlocal end
+      nonlocal end, is_mapped, phase_runner
       begin, end = end, end + -(-num_transitions // thinning)
+      move = None
+      if stage == planner_lib.PLACING and not is_mapped:
+        is_mapped, move = True, sampler.anchor.start
+        phase_runner = warmup_lib.make_runner(sampler, self._x_test, thinning, *seeds)
+      elif is_mapped and sampler.anchor is not None:
+        # Anchors follow the chains where step sizes adapt to them, and in burn-in.
+        is_free = block_settings.num_adaptation_steps > 0 or stage == 'burn-in'
+        move = sampler.anchor.renew if is_free else None
       tensors = jittered.as_tensors(block_settings, position.dtype)
       if position.num_done['warm-up'] < end:
         is_new = position.num_done['warm-up'] == begin and not position.num_steps
-        # Anchors follow the chains where step sizes adapt to them, and in burn-in.
-        is_free = block_settings.num_adaptation_steps > 0 or stage == 'burn-in'
-        is_moving = sampler.anchor is not None and is_new and is_free
 
         def start(state):
-          state = sampler.anchor.renew(state) if is_moving else state
+          state = move(state) if move is not None and is_new else state
           return phase_runner.start(state, (), tensors)
 
         position.begin('warm-up', start, is_new)
@@ -236,12 +212,17 @@ class Driver:
         self._phases.save(position)
     return position, warmup, chosen
 
-  def _warmup_inputs(self):
-    """The inputs whose outputs are followed in warm-up."""
-    if self._sampler.posterior.split.names_in_data_space:
-      return self._posterior.x  # outputs for others have noise of their own, which hides the chains
-    x = self._posterior.x if self._x_test is None else self._x_test
-    return x[:_MOST_WARMUP_INPUTS]
+  def _make_sampler(self, regularizer, layer_regularizer):
+    settings = self._settings
+    return samplers.make_sampler(
+      self._posterior,
+      settings.sampler,
+      settings.over_dispersion,
+      regularizer,
+      self._strategy,
+      settings.hidden_space,
+      layer_regularizer,
+    )
 
   def _choose_map(self, resume):
     """Warms up with each of several maps, and goes on with the fastest."""
@@ -337,7 +318,9 @@ class Driver:
     kept = range(self._keep_every - 1, num_done['sampling'], self._keep_every)
     self._open_draws().check(kept)
 
-  def _describe(self):
+  def _open_folder(self, resume):
+    if self._folder is None and self._workers.count == 1:
+      return
     described = identity.describe(
       self._posterior,
       self._settings,
@@ -347,11 +330,6 @@ class Driver:
       self._preparation,
     )
     self._workers.check_same('data, model and settings', json.dumps(described).encode())
-    return described
-
-  def _open_folder(self, resume):
-    if self._folder is not None or self._workers.count > 1:
-      described = self._describe()
     if self._folder is None:
       return
     if self._workers.is_chief and identity.claim(self._folder, described, resume):

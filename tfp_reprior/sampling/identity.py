@@ -139,7 +139,8 @@ def settle(folder, described):
         stacklevel=2,
       )
     described = {**described, **{name: saved[name] for name in _DECIDED}}
-  files.save_json(path, described, _run_id(described))
+  with files.writing_to('run_dir', folder):
+    files.save_json(path, described, _run_id(described))
   return is_old
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from tfp_reprior.sampling import planner, starts
 
 _REGULARIZERS = ('noise', 'n*noise', math.inf)
-_LAYER_REGULARIZERS = (None, 3.0)
+_LAYER_REGULARIZERS = (None, 10.0)
 # A map on every layer must have so many times the effective samples a gradient: its gradients take
 # up to 1.5 times as long, and the measurement is noisy.
 _WORTH = 1.5

@@ -26,6 +26,7 @@ _FEWEST_TRANSITIONS = 8
 _FEWEST_MEASURED = 9  # transitions, so that the longest are measured too
 _SETTLING_TIME = 0.4  # of a transition while the step size is still unknown
 _MOST_CHECKS = 4
+PLACING = 'placing'  # the stage that puts the map on every layer on
 # What is tried besides the rule: so many times the steps, or the friction; and how much better it
 # has to be, to be taken.
 _SHORTER = 1 / 3
@@ -76,8 +77,12 @@ class Planner:
     if self._budget * _COLD >= 4 * _FEWEST_TRANSITIONS:
       self._settle('cold', _COLD * self._budget, _INVERSE_TEMPERATURE)
     self._settle('settling', _SETTLING * self._budget)
-    while self._climbs() and self._left > 0.5 * self._budget:
+    reserve = 0.5 + (0.0 if self._sampler.anchor is None else _SETTLING)  # for what comes after
+    while self._climbs() and self._left > reserve * self._budget:
       self._settle('settling', _SETTLING * self._budget)
+    if self._sampler.anchor is not None:
+      self._find_first_step_size(PLACING)  # which are far longer with it
+      self._settle(PLACING, _SETTLING * self._budget)
     steps = self._num_steps(_QUARTER_TURN)
     if not self._climbs():
       steps = self._measure(steps)
@@ -159,12 +164,12 @@ class Planner:
     self._trace = trace
     return trace
 
-  def _find_first_step_size(self):
+  def _find_first_step_size(self, stage='first step'):
     """Halves or doubles the step size until every chain just moves, or just still does."""
     target = 0.5 if self._kind != 'random walk' else warmup.TARGETS[self._kind]
     direction = 0
     for _ in range(_MOST_PROBES):
-      trace = self._run('first step', 1, 1)
+      trace = self._run(stage, 1, 1)
       self._require_finite(trace)
       moves = np.min(trace['acceptance']) >= target
       if direction == (-1 if moves else 1):

@@ -259,10 +259,23 @@ class Result(result_views.Views):
         f'{per_step:14.4g}{m.bulk_ess / self.seconds["sampling"]:10.4g}'
       )
     lines += self._parameter_lines()
-    if self.y_test is not None and len(self.draws):
-      lines.append('')
-      lines += [f'test {k.replace("_", " ")}: {v:.4g}' for k, v in self.evaluate().items()]
+    if figures := self._test_figures():
+      lines += ['', *(f'{name}: {text}' for name, text in figures)]
     return '\n'.join([*lines, '', *textwrap.wrap(str(self.verdict), 100)])
+
+  def _test_figures(self):
+    """Pairs of a name and text: the figures of the test data, if any, each with the baseline."""
+    if self.y_test is None or not len(self.draws):
+      return []
+    prediction, y = self.test_prediction, self.y_test
+    name, simple = (
+      baseline.name(prediction, y),
+      baseline.evaluate(prediction, self.training_data[1], y),
+    )
+    return [
+      (f'test {key.replace("_", " ")}', f'{value:.4g} ({name}: {simple[key]:.4g})')
+      for key, value in diagnostics.evaluate(prediction, y).items()
+    ]
 
   def _parameter_lines(self):
     lines = []
@@ -351,13 +364,8 @@ class Result(result_views.Views):
   def save(self, path: Path) -> None:
     """Writes everything to the folder `path`, for `tfp_reprior.load_result`."""
     folder = checks.path('path', path)
-    try:
+    with files.writing_to('path', folder):
       files.make_folder(folder)
-    except OSError as e:
-      raise errors.InputError(
-        f'`path` must be a folder that can be written to ({e.strerror}). Received: '
-        f'path={str(folder)!r}'
-      ) from e
     run = self.draws.run
     saved_models.save(self.posterior.split.network.model, folder / 'model.keras')
     self.draws.copy_to(folder / 'draws')

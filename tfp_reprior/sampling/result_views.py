@@ -41,9 +41,14 @@ class Views:
 
     x = np.linspace(-1, 1, 10, dtype=np.float32)[:, np.newaxis]
     result = tfr.sample_posterior(tfr.models.fcn((1,), 1, width=16), x, np.sin(3 * x), x_test=x,
-      num_chains=2, num_results=20, num_burnin_steps=0, step_size=0.1, progress=False)
+      y_test=np.sin(3 * x), num_chains=2, num_results=20, num_burnin_steps=0, step_size=0.1,
+      progress=False)
     result.plot_predictions().figure.savefig('predictions.png')
     result.plot_predictions(np.linspace(-3, 3, 50)[:, np.newaxis])  # where there are no data
+    result.plot_reliability()
+    result.plot_trace()
+    result.plot_trace('noise_scale')
+    result.plot_energy()
     ```
     """
     if x is None:
@@ -67,18 +72,6 @@ class Views:
 
     Returns:
       The axes.
-
-    #### Examples
-
-    ```python
-    import numpy as np
-    import tfp_reprior as tfr
-
-    x = np.linspace(-1, 1, 10, dtype=np.float32)[:, np.newaxis]
-    result = tfr.sample_posterior(tfr.models.fcn((1,), 1, width=16), x, np.sin(3 * x),
-      num_chains=2, num_results=20, num_burnin_steps=0, step_size=0.1, progress=False)
-    result.plot_reliability(x, np.sin(3 * x))
-    ```
     """
     prediction = self._need_test_prediction() if x is None else self.predict(x)
     y = self.y_test if x is None else y
@@ -96,19 +89,6 @@ class Views:
 
     Returns:
       The axes.
-
-    #### Examples
-
-    ```python
-    import numpy as np
-    import tfp_reprior as tfr
-
-    x = np.linspace(-1, 1, 10, dtype=np.float32)[:, np.newaxis]
-    result = tfr.sample_posterior(tfr.models.fcn((1,), 1, width=16), x, np.sin(3 * x),
-      num_chains=2, num_results=20, num_burnin_steps=0, step_size=0.1, progress=False)
-    result.plot_trace()
-    result.plot_trace('noise_scale')
-    ```
     """
     checks.one_of('name', name, tuple(self.trace))
     values = np.asarray(self.trace[name])
@@ -128,18 +108,6 @@ class Views:
 
     Returns:
       The axes.
-
-    #### Examples
-
-    ```python
-    import numpy as np
-    import tfp_reprior as tfr
-
-    x = np.linspace(-1, 1, 10, dtype=np.float32)[:, np.newaxis]
-    result = tfr.sample_posterior(tfr.models.fcn((1,), 1, width=16), x, np.sin(3 * x),
-      num_chains=2, num_results=20, num_burnin_steps=0, step_size=0.1, progress=False)
-    result.plot_energy()
-    ```
     """
     return pictures.show(mixing.energy(self), ax)
 
@@ -158,12 +126,7 @@ class Views:
     if known:
       worst, fewest = max(m.r_hat for m in known.values()), min(m.bulk_ess for m in known.values())
       rows.append(('largest R-hat, smallest ESS', f'{worst:.3f}, {fewest:,.0f}'))
-    if self.y_test is not None and len(self.draws):
-      simple = self.evaluate_baseline()
-      rows += [
-        (f'test {name.replace("_", " ")}', f'{value:.4g} (without inputs {simple[name]:.4g})')
-        for name, value in self.evaluate().items()
-      ]
+    rows += self._test_figures()
     cells = ''.join(
       f'<tr><th style="text-align:left">{html.escape(a)}</th>'
       f'<td style="text-align:left">{html.escape(b)}</td></tr>'

@@ -72,7 +72,8 @@ class Sampler:
     unmap_fn: Function of a state; returns it in coordinates that are the same for all chains,
       without maps of hidden layers, and the part of the log-density with respect to N(0, I) that is
       due to these, `[c]`.
-    regularizer: That of its map: `'noise'`, `'n*noise'` or a float; infinity if it has none.
+    regularizer: That of its map: `'noise'`, `'n*noise'`, `'sites'` or a float; infinity if it has
+      none.
     num_moving_parts: The first parts of the state, those that the kernel moves step by step; it
       draws the others anew.
     units: For each of them, how many standard deviations of the prior its unit is.

@@ -11,6 +11,7 @@ import tensorflow_probability as tfp
 from tfp_reprior import errors
 from tfp_reprior.diagnostics import verdict
 from tfp_reprior.mcmc import jittered
+from tfp_reprior.sampling import observations, runner
 
 # Mean acceptance that steps are adapted to: corrected kernels with momentum, and without, where it
 # is the optimum of random walks in many dimensions; and that of the paper without accept / reject.
@@ -25,6 +26,8 @@ _NO_ACCEPTANCE = -100.0  # the logarithm, for energies that are not finite
 # By default 0.05, which swings widely in short pieces, and ends with steps that are too short.
 _EXPLORATION_SHRINKAGE = 0.15
 _COMPLETE_REFRESHMENT = 0.95  # or more of it
+_NUM_PROJECTIONS = 32
+_MOST_INPUTS = 100
 
 
 class WarmupError(errors.RunError):
@@ -235,6 +238,25 @@ def adaptive_kernel(sampler):
     )
 
   return jittered.Jittered(kernel_fn, jittered.KernelSettings(step_size=FIRST_STEP_SIZE))
+
+
+def make_runner(sampler, x_test, thinning, seed, projections_seed):
+  """The `Runner` of warm-up, which traces what settings are judged by.
+
+  Args:
+    sampler: A `tfp_reprior.sampling.Sampler`.
+    x_test: Inputs `[m, ...]` whose outputs are followed; None for the training inputs.
+    thinning: Positive integer, the transitions for each entry of the trace.
+    seed: A seed of TFP.
+    projections_seed: Likewise, of random projections.
+  """
+  x = sampler.posterior.x
+  # In data space outputs for other inputs have noise of their own, which hides the chains.
+  if not sampler.posterior.split.names_in_data_space:
+    x = (x if x_test is None else x_test)[:_MOST_INPUTS]
+  observer = observations.Observer(sampler, x, _NUM_PROJECTIONS, projections_seed, thinning)
+  kernel = adaptive_kernel(sampler)
+  return runner.Runner(kernel, observer.warmup, thinning, seed, sampler.run_loop)
 
 
 def _plain_mean(log_prob, axis=None, keepdims=False, **_):
