@@ -35,18 +35,29 @@ def measure(case, num_train):
   }
   row = {'task': 'classes' if is_class else 'real', 'n': len(y_train), 'columns': x_train.shape[1]}
   if is_class:
-    labels = np.searchsorted(np.unique(y_train), y_test)
-    scores = tfr.diagnostics.evaluate(
-      tfr.sampling.CategoricalPrediction(np.clip(prediction, 1e-12, 1)[np.newaxis]), labels
-    )
+    observed = np.searchsorted(np.unique(y_train), y_test)
+    components = np.clip(prediction, 1e-12, 1).reshape([-1, *prediction.shape[-2:]])
+    prediction = tfr.sampling.CategoricalPrediction(components)
+    scores = tfr.diagnostics.evaluate(prediction, observed)
     row['nll'] = scores['class_negative_log_likelihood']
     row |= {'accuracy': scores['accuracy'], 'ece': scores['expected_calibration_error']}
   else:
     unit = float(np.std(y_train))
-    scores = tfr.diagnostics.evaluate(prediction, y_test[:, np.newaxis].astype(np.float64))
+    observed = y_test[:, np.newaxis].astype(np.float64)
+    scores = tfr.diagnostics.evaluate(prediction, observed)
     row['nll'] = scores['negative_log_likelihood'] - float(np.log(unit))
     row |= {'rmse': scores['rmse'] / unit, 'coverage': scores['coverage_90']}
+  if 'chains' in figures:
+    row['nll_error'] = _nll_error(prediction.log_prob_each(observed), figures['chains'])
   return {**row, **seconds, **figures}
+
+
+def _nll_error(log_probs, num_chains):
+  """Monte Carlo error of the NLL, by that of each chain; `log_probs` `[s * c, ...]` in turn."""
+  by_chain = log_probs.reshape([-1, num_chains, *log_probs.shape[1:]])
+  log_means = np.logaddexp.reduce(by_chain, axis=0) - np.log(len(by_chain))
+  nlls = -np.mean(log_means.reshape([num_chains, -1]), axis=1)
+  return float(np.std(nlls, ddof=1) / np.sqrt(num_chains))
 
 
 def main(argv):

@@ -154,7 +154,7 @@ class BNNRegressor(sklearn.base.MultiOutputMixin, sklearn.base.RegressorMixin, _
   def __init__(
     self,
     width: int = 64,
-    depth: int = 2,
+    depth: int = 1,
     activation: Activation = 'gelu',
     model: keras.Model | Callable[..., keras.Model] | None = None,
     noise_scale: NoiseScale | None = None,
@@ -291,7 +291,7 @@ class BNNClassifier(sklearn.base.ClassifierMixin, _BNN):
   def __init__(
     self,
     width: int = 64,
-    depth: int = 2,
+    depth: int = 1,
     activation: Activation = 'gelu',
     model: keras.Model | Callable[..., keras.Model] | None = None,
     likelihood: str | likelihoods.Likelihood = 'auto',

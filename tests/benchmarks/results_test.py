@@ -33,6 +33,15 @@ def test_a_row_is_written_before_the_next_is_measured(tmp_path):
   assert [row['n'] for row in json.loads(path.read_text())] == [1]
 
 
+def test_rows_that_another_command_writes_meanwhile_are_kept(tmp_path):
+  path = tmp_path / 'rows.json'
+  rows = results.measured([{'n': 1}, {'n': 2}], lambda case: {}, path)
+  next(rows)
+  list(results.measured([{'n': 3}], lambda case: {}, path))
+  next(rows)
+  assert [row['n'] for row in results.load(path)] == [1, 3, 2]
+
+
 def test_rows_say_where_they_come_from():
   [row] = results.measured([{'n': 1}], lambda case: {})
   made = row['made']

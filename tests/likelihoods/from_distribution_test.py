@@ -134,7 +134,11 @@ def test_noise_follows_the_units_of_targets_unless_it_is_the_default():
     assert kind(0.6).in_units_of(np.array([2.0])).noise_scale == pytest.approx(0.3)
     prior = kind(NOISE).in_units_of(np.array([2.0])).priors['noise_scale']
     assert prior.parameters['loc'] == pytest.approx(-1.0 - np.log(2))
-    assert kind().in_units_of(np.array([2.0])).priors['noise_scale'].parameters['loc'] == -1.0
+  student_t, varying = (
+    kind().in_units_of(np.array([2.0])) for kind in (L.StudentT, L.Heteroscedastic)
+  )
+  assert student_t.priors['noise_scale'].parameters['loc'] == -1.0
+  assert varying.noise_scale == pytest.approx(np.exp(-1))  # its outputs have the prior of the level
 
 
 @pytest.mark.parametrize(

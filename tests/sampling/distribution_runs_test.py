@@ -115,7 +115,7 @@ def test_the_command_line_has_noise_that_depends_on_the_input(tmp_path, capsys):
   arguments += ' --num_results=6 --thinning=1 --step_size=0.1 --likelihood=heteroscedastic'
   arguments += ' --num_burnin_steps=0 --no-report'
   assert main.main(['sample', *arguments.split(), f'--run_dir={tmp_path / "run"}']) == 0
-  assert 'Heteroscedastic(noise_scale=LogNormal' in capsys.readouterr().out
+  assert 'Heteroscedastic(noise_scale=0.367' in capsys.readouterr().out
   result = tfr.load_result(tmp_path / 'run')
   assert result.posterior.split.num_outputs == 2 and result.test_prediction.mean.shape == (4, 1)
 

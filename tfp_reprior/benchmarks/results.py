@@ -40,6 +40,8 @@ def measured(cases, measure_fn, path=None):
     known = [row for row in done if case.items() <= row.items()]
     if not known:
       known = [{**case, **measure_fn(case), 'made': provenance()}]
+      if path is not None and path.exists():
+        done = load(path)  # again: another command may have written to it meanwhile
       done += known
       if path is not None:
         path.write_text(json.dumps(done, indent=1) + '\n')

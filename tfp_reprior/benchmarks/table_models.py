@@ -2,8 +2,9 @@
 
 Each takes a frame `x`, targets `y` and a frame `x_test`, and returns a predictive distribution at
 the latter: for real targets a `tfp_reprior.sampling.Prediction`, for classes probabilities `[m, k]`
-in the order of sorted classes. What a model needs beyond `tfp_reprior` and scikit-learn is imported
-when it is called: an ImportError says that it is not installed.
+in the order of sorted classes. Those that sample return components by draws, `[s * c, m, k]` in
+turn of chains, and a dict of figures. What a model needs beyond `tfp_reprior` and scikit-learn is
+imported when it is called: an ImportError says that it is not installed.
 """
 
 import functools
@@ -24,7 +25,9 @@ from sklearn.gaussian_process import kernels
 import tfp_reprior as tfr
 
 _NUM_MEMBERS = 5
-_WIDTH, _DEPTH = 64, 2  # of the networks, as the estimators have by default
+_NUM_CHAINS, _NUM_DRAWS = 4, 300  # of NUTS, after as many of warm-up
+_MOST_FOLLOWED = 100  # training inputs whose outputs R-hat is of, as of the estimators
+_WIDTH, _DEPTH = 64, 1  # of the networks, as the estimators have by default
 
 
 def bnn(x, y, x_test, seed, is_class, **settings):
@@ -35,11 +38,16 @@ def bnn(x, y, x_test, seed, is_class, **settings):
     model = kind(seed=seed, **settings).fit(x, y)
   mixing = model.result_.verdict.mixing['f']
   figures = {
+    'chains': model.num_chains,
     'r_hat': mixing.r_hat,
     'ess': mixing.bulk_ess,
     'warned': any(issubclass(w.category, tfr.diagnostics.SamplingWarning) for w in caught),
   }
-  return model.predict_proba(x_test) if is_class else model.result_.predict(x_test), figures
+  prediction = model.result_.predict(x_test)
+  if not is_class:
+    return prediction, figures
+  p = prediction.probabilities
+  return (p if p.shape[-1] > 1 else np.concatenate([1 - p, p], axis=-1)), figures
 
 
 def gaussian_process(x, y, x_test, seed, is_class):
@@ -107,7 +115,7 @@ def mlp_ensemble(x, y, x_test, seed, is_class):
 
 
 def nuts(x, y, x_test, seed, is_class):
-  """NumPyro's NUTS on the posterior of `bnn`: the same network, prior and likelihood."""
+  """NumPyro's NUTS on the posterior of `bnn` for columns of numbers: network, prior, likelihood."""
   import jax
   import jax.numpy as jnp
   import numpyro
@@ -143,24 +151,37 @@ def nuts(x, y, x_test, seed, is_class):
 
   sampler = numpyro.infer.MCMC(
     numpyro.infer.NUTS(model, max_tree_depth=7),
-    num_warmup=300,
-    num_samples=300,
-    num_chains=2,
+    num_warmup=_NUM_DRAWS,
+    num_samples=_NUM_DRAWS,
+    num_chains=_NUM_CHAINS,
     chain_method='sequential',
     progress_bar=False,
   )
   sampler.run(jax.random.PRNGKey(seed), x, labels if is_class else (y - center) / unit)
   draws = sampler.get_samples()
   predict = numpyro.infer.Predictive(model, draws, return_sites=['f'])
-  f = np.asarray(predict(jax.random.PRNGKey(0), x_test)['f'], np.float64)  # [s, m, k]
+
+  def in_turn(values):  # [c * s, ...], chain by chain, to [s, c, ...]
+    values = np.asarray(values, np.float64)
+    return np.swapaxes(values.reshape([_NUM_CHAINS, _NUM_DRAWS, *values.shape[1:]]), 0, 1)
+
+  followed = in_turn(predict(jax.random.PRNGKey(0), x[:_MOST_FOLLOWED])['f'])
+  figures = {
+    'chains': _NUM_CHAINS,
+    'r_hat': float(np.max(tfr.diagnostics.r_hat(followed))),
+    'ess': float(np.min(tfr.diagnostics.bulk_effective_sample_size(followed))),
+  }
+  f = in_turn(predict(jax.random.PRNGKey(0), x_test)['f'])  # [s, c, m, k]
+  f = f.reshape([-1, *f.shape[2:]])
   if is_class:
-    return np.mean(f, axis=0)
-  noise = np.asarray(draws['noise'])[:, np.newaxis, np.newaxis]
-  return tfr.sampling.Prediction(center + unit * f, np.zeros_like(f), (unit * noise) ** 2)
+    return f, figures
+  noise = in_turn(draws['noise']).reshape([-1, 1, 1])
+  prediction = tfr.sampling.Prediction(center + unit * f, np.zeros_like(f), (unit * noise) ** 2)
+  return prediction, figures
 
 
-def laplace(x, y, x_test, seed, is_class):
-  """Laplace's approximation of one network of the same size, by `laplace-torch`.
+def laplace(x, y, x_test, seed, is_class, depth=_DEPTH):
+  """Laplace's approximation of one network of the same width, by `laplace-torch`.
 
   All layers, with Kronecker factors; precisions of the prior, and noise, by the evidence, while the
   network is trained.
@@ -180,7 +201,7 @@ def laplace(x, y, x_test, seed, is_class):
   else:
     targets = torch.tensor((y - center) / unit, dtype=torch.float32)[:, None]
     num_outputs = 1
-  sizes = [inputs.shape[1], *[_WIDTH] * _DEPTH, num_outputs]
+  sizes = [inputs.shape[1], *[_WIDTH] * depth, num_outputs]
   layers = [
     layer
     for pair in zip(sizes[:-1], sizes[1:], strict=True)
@@ -215,6 +236,7 @@ MODELS = {
   'mlp_ensemble': mlp_ensemble,
   'nuts': nuts,
   'laplace': laplace,
+  'laplace_two_layers': functools.partial(laplace, depth=2),
 }
 # Those that are not for classes.
 REAL_ONLY = ('bnn_student_t', 'bnn_heteroscedastic')

@@ -26,12 +26,16 @@ class _Noise(from_distribution.FromDistribution):
   def __init__(self, noise_scale: Scale | None, output_scale: Scale) -> None:
     self._has_default_noise = noise_scale is None
     if noise_scale is None:
-      noise_scale = tfd.LogNormal(-1.0, 1.0)
+      noise_scale = self._default_noise_scale()
     is_unknown = parameter_prior.is_given(noise_scale)
     priors = {'noise_scale': noise_scale} if is_unknown else None
     super().__init__(self._distribution, priors, output_scale)
     if not is_unknown:
       self._set_scale('noise_scale', noise_scale)
+
+  @staticmethod
+  def _default_noise_scale():
+    return tfd.LogNormal(-1.0, 1.0)
 
   def _distribution(self, outputs, noise_scale=None):
     raise NotImplementedError
@@ -140,10 +144,13 @@ class Heteroscedastic(_Noise):
   y = f[:t] + noise_scale * exp(f[t:]) * N(0, 1)
   ```
 
-  For t targets the network has `2 t` outputs: means, then logarithms of relative noise scales.
+  For t targets the network has `2 t` outputs: means, then logarithms of relative noise scales. The
+  prior of the latter says how unsure the level of the noise is. A prior of `noise_scale` as well
+  would leave chains a long way to go along which only the product counts.
 
   Args:
-    noise_scale: Positive float, or its prior; by default `tfd.LogNormal(-1, 1)`, as of `Gaussian`.
+    noise_scale: Positive float, or its prior; by default `exp(-1)`, the median of that of
+      `Gaussian`.
     output_scale: Positive float, what the outputs of the network are multiplied by; or its prior.
 
   #### Examples
@@ -161,6 +168,10 @@ class Heteroscedastic(_Noise):
   """
 
   outputs_per_target = 2
+
+  @staticmethod
+  def _default_noise_scale():
+    return math.exp(-1.0)
 
   def __init__(self, noise_scale: Scale | None = None, output_scale: Scale = 1.0) -> None:
     super().__init__(noise_scale, output_scale)
