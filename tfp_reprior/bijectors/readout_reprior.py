@@ -275,10 +275,7 @@ class ReadoutReprior(tfp.bijectors.Bijector):
     return self.num_mapped * self._factorize(hidden_parts, psi).log_det()
 
   def scaled(self, hidden_parts: Parts, psi: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Features and targets over the root of `lam`: `[*chains, n, d]`, `[*chains, n, k]`.
-
-    With a projection, m in place of n.
-    """
+    """Features and targets over the root of `lam`; with a projection, m rows in place of n."""
     lam = self._regularizer(*hidden_parts) if callable(self._regularizer) else self._regularizer
     if self._projection is not None:
       psi = tf.matmul(self._projection, psi)
@@ -286,9 +283,7 @@ class ReadoutReprior(tfp.bijectors.Bijector):
 
   def take_mean(self, readout: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor | float]:
     """A readout `[*chains, d, k]` without what passes through, and that."""
-    if not self._keeps_mean:
-      return readout, 0.0
-    mean = tf.reduce_mean(readout, axis=-1, keepdims=True)
+    mean = tf.reduce_mean(readout, axis=-1, keepdims=True) if self._keeps_mean else 0.0
     return readout - mean, mean
 
   def _forward(self, x):

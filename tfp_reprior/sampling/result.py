@@ -263,20 +263,6 @@ class Result(result_views.Views):
       lines += ['', *(f'{name}: {text}' for name, text in figures)]
     return '\n'.join([*lines, '', *textwrap.wrap(str(self.verdict), 100)])
 
-  def _test_figures(self):
-    """Pairs of a name and text: the figures of the test data, if any, each with the baseline."""
-    if self.y_test is None or not len(self.draws):
-      return []
-    prediction, y = self.test_prediction, self.y_test
-    name, simple = (
-      baseline.name(prediction, y),
-      baseline.evaluate(prediction, self.training_data[1], y),
-    )
-    return [
-      (f'test {key.replace("_", " ")}', f'{value:.4g} ({name}: {simple[key]:.4g})')
-      for key, value in diagnostics.evaluate(prediction, y).items()
-    ]
-
   def _parameter_lines(self):
     lines = []
     for name, values in self.parameter_draws().items():

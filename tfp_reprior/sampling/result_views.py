@@ -10,6 +10,7 @@ from tfp_reprior import errors
 from tfp_reprior.diagnostics import verdict as verdict_lib
 from tfp_reprior.internal import checks
 from tfp_reprior.plots import mixing, of_results, pictures
+from tfp_reprior.sampling import baseline
 
 _TONES = {'good': '#00664a', 'unsure': '#855300', 'failed': '#b3261e'}
 
@@ -115,6 +116,16 @@ class Views:
     if self.x_test is None:
       raise errors.InputError('Without test data in the run give `x`. Received: x=None')
     return self.test_prediction
+
+  def _test_figures(self: Any) -> list[tuple[str, str]]:
+    """Pairs of a name and text: the figures of the test data, if any, each with the baseline."""
+    if self.y_test is None or not len(self.draws):
+      return []
+    name, simple = baseline.name(self.test_prediction, self.y_test), self.evaluate_baseline()
+    return [
+      (f'test {key.replace("_", " ")}', f'{value:.4g} ({name}: {simple[key]:.4g})')
+      for key, value in self.evaluate().items()
+    ]
 
   def _repr_html_(self: Any) -> str:
     """A few lines for notebooks, the verdict first."""
