@@ -72,6 +72,13 @@ def test_neighbours_and_parts_and_seeds_have_noise_of_their_own():
     assert stats.mean_p_value((a * (b + 0.03 * a)).ravel(), 0.0) < stats.FALSE_ALARM, name
 
 
+def test_small_parts_have_noise_of_their_own():
+  shapes = [[20], [2, 10], []]
+  first, again, other = (np.hstack([d.ravel() for d in _noise(shapes, s)]) for s in (1, 1, 2))
+  np.testing.assert_array_equal(first, again)
+  assert np.unique([*first, *other]).size == 2 * 41
+
+
 @pytest.mark.parametrize('shape', [[400, 400], [3, 200, 300], [2**18]])
 def test_noise_is_the_same_compiled_or_not(shape, compilation_policy):
   compilation_policy('auto')

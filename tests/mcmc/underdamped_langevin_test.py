@@ -166,6 +166,22 @@ def test_single_tensor_states(num_chains):
   assert is_accepted.shape == [4, *shape[:-1]]
 
 
+@pytest.mark.parametrize('num_steps', [1, 3, tf.constant(3)])
+def test_a_transition_traces_the_density_once(num_steps):
+  traced = []
+
+  def log_prob(x):
+    traced.append(x)
+    return -0.5 * tf.reduce_sum(x**2, axis=-1)
+
+  kernel = tfr.mcmc.UnderdampedLangevin(log_prob, 0.1, 0.1, num_steps)
+  state = tf.zeros([2, 3])
+  results = kernel.bootstrap_results(state)
+  traced.clear()
+  tf.function(kernel.one_step, autograph=False).get_concrete_function(state, results, [1, 2])
+  assert len(traced) == 1
+
+
 @pytest.mark.parametrize('chains', [(), (40,)])
 @pytest.mark.parametrize('num_steps', [1, 3])
 def test_a_prior_that_is_left_out_is_added(chains, num_steps):
