@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 import tfp_reprior as tfr
 from tfp_reprior.benchmarks import results
 
@@ -47,6 +49,21 @@ def test_rows_say_where_they_come_from():
   made = row['made']
   assert made['version'] == tfr.__version__ and made['cores'] >= 1 and made['processor']
   assert set(made) == {'version', 'commit', 'date', 'processor', 'cores'}
+
+
+@pytest.mark.parametrize(
+  ('changed', 'commit'), [('', 'abc1234'), (' M scripts/demo.py', 'abc1234-dirty')]
+)
+def test_a_commit_is_marked_where_code_differs_from_it(monkeypatch, changed, commit):
+  calls = []
+
+  def git(folder, verb, *words):
+    calls.append(words)
+    return {'describe': 'abc1234', 'status': changed}[verb]
+
+  monkeypatch.setattr(results, '_git', git)
+  assert results.provenance()['commit'] == commit
+  assert calls[-1][-2:] == ('tfp_reprior', 'scripts')  # docs may change while a campaign runs
 
 
 def test_rows_with_facts_of_the_machine_are_read_too(tmp_path):

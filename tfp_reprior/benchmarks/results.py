@@ -55,12 +55,19 @@ def load(path):
 
 
 def _commit():
-  """The commit of this checkout, marked if files differ from it; empty if there is none."""
-  command = ['git', 'describe', '--always', '--dirty']
-  folder = pathlib.Path(__file__).parent
+  """The commit of this checkout, marked if code differs from it; empty if there is none."""
+  root = pathlib.Path(__file__).parents[2]
+  commit = _git(root, 'describe', '--always')
+  # Figures that are written to docs while a campaign runs do not change what it measures.
+  changed = _git(root, 'status', '--porcelain', '--', 'tfp_reprior', 'scripts')
+  return f'{commit}-dirty' if commit and changed else commit
+
+
+def _git(folder, *words):
+  """What a command of git prints; empty if it fails."""
   try:
     return subprocess.run(
-      command, cwd=folder, capture_output=True, text=True, check=True
+      ['git', *words], cwd=folder, capture_output=True, text=True, check=True
     ).stdout.strip()
   except (OSError, subprocess.CalledProcessError):
     return ''
