@@ -94,9 +94,9 @@ def _make_draw(key, label):
 
 RECIPES = {
   'ess-architecture': recipes.Recipe(
-    _pieces, chains.compute, _make_draw('ess_per_step', 'ESS per step')
+    _pieces, chains.compute, _make_draw('ess_per_step', 'ESS per step'), work=chains.work
   ),
   'rhat': recipes.Recipe(
-    _pieces, chains.compute, _make_draw('r_hat_squared_minus_1', 'R-hat² − 1')
+    _pieces, chains.compute, _make_draw('r_hat_squared_minus_1', 'R-hat² − 1'), work=chains.work
   ),
 }

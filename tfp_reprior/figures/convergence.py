@@ -6,7 +6,7 @@ from tfp_reprior import data as data_lib
 from tfp_reprior import models, theory
 from tfp_reprior.densities import collapsed_posterior
 from tfp_reprior.densities import posterior as posterior_lib
-from tfp_reprior.figures import recipes
+from tfp_reprior.figures import estimate, recipes
 from tfp_reprior.internal import random
 from tfp_reprior.plots import drawing
 from tfp_reprior.sampling import runner, samplers
@@ -45,6 +45,17 @@ def _make_pieces(name, settings):
     return [{**shared, 'width': width, **fixed} for width in _WIDTHS[scale]]
 
   return pieces
+
+
+def _work(piece):
+  chain = piece.get('chain')
+  if chain is None:
+    num_gradients, num_chains = 2 * piece['num_draws'] / 3, 1  # in two coordinates, by values
+  else:
+    num_gradients, num_chains = chain['num_draws'] * (chain['thinning'] + 3), chain['num_chains']
+  shape = estimate.INPUT_SHAPES[piece['data']]
+  network = {'width': piece['width']}
+  return estimate.Work(num_gradients, piece['num_train'], 'fcn', network, shape, num_chains)
 
 
 def _compute_kl(piece, context):
@@ -137,11 +148,15 @@ def _draw_gradients(figure, rows):
 
 RECIPES = {
   'kl-width': recipes.Recipe(
-    _make_pieces('kl-width', lambda scale: {'num_draws': _NUM_DRAWS[scale]}), _compute_kl, _draw_kl
+    _make_pieces('kl-width', lambda scale: {'num_draws': _NUM_DRAWS[scale]}),
+    _compute_kl,
+    _draw_kl,
+    work=_work,
   ),
   'gradient-width': recipes.Recipe(
     _make_pieces('gradient-width', lambda scale: {'chain': _CHAIN[scale]}),
     _compute_gradients,
     _draw_gradients,
+    work=_work,
   ),
 }

@@ -79,9 +79,13 @@ def _draw(figure, rows, x_fn, label):
 
 
 RECIPES = {
-  'ess-width': recipes.Recipe(_make_pieces('ess-width'), chains.compute, _draw_width, True),
-  'ess-dataset': recipes.Recipe(_make_pieces('ess-dataset'), chains.compute, _draw_dataset, True),
+  'ess-width': recipes.Recipe(
+    _make_pieces('ess-width'), chains.compute, _draw_width, True, chains.work
+  ),
+  'ess-dataset': recipes.Recipe(
+    _make_pieces('ess-dataset'), chains.compute, _draw_dataset, True, chains.work
+  ),
   'categorical': recipes.Recipe(
-    _make_pieces('categorical', 'categorical'), chains.compute, _draw_width, True
+    _make_pieces('categorical', 'categorical'), chains.compute, _draw_width, True, chains.work
   ),
 }

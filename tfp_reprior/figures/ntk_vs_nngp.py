@@ -7,7 +7,7 @@ from tfp_reprior import data as data_lib
 from tfp_reprior import diagnostics, experimental, models
 from tfp_reprior.densities import composed_posterior
 from tfp_reprior.densities import posterior as posterior_lib
-from tfp_reprior.figures import recipes
+from tfp_reprior.figures import estimate, recipes
 from tfp_reprior.internal import parts as parts_lib
 from tfp_reprior.internal import random
 from tfp_reprior.mcmc import underdamped_langevin
@@ -95,6 +95,20 @@ def _compute(piece, context):
     seed,
   )
   return choose(trace, piece['step_sizes'], piece['thinning'])
+
+
+def _work(piece):
+  series = piece['series']
+  # A term of the series is two passes more for each probe, forth and back.
+  cost = 1 if piece['map'] == 'readout' else 1 + 2 * series['order'] * series['num_probes']
+  return estimate.Work(
+    cost * piece['num_draws'] * piece['thinning'],
+    piece['num_train'],
+    'fcn',
+    piece['network'],
+    estimate.INPUT_SHAPES[piece['data']],
+    len(piece['step_sizes']) * piece['num_chains'],
+  )
 
 
 def _map(piece, posterior):
@@ -186,4 +200,4 @@ def _draw(figure, rows):
   drawing.legend(figure)
 
 
-RECIPES = {'ntk-vs-nngp': recipes.Recipe(_pieces, _compute, _draw)}
+RECIPES = {'ntk-vs-nngp': recipes.Recipe(_pieces, _compute, _draw, work=_work)}

@@ -57,4 +57,4 @@ def _draw(figure, rows):
   drawing.legend(figure)
 
 
-RECIPES = {'samplers': recipes.Recipe(_pieces, chains.compute, _draw)}
+RECIPES = {'samplers': recipes.Recipe(_pieces, chains.compute, _draw, work=chains.work)}

@@ -3,10 +3,10 @@
 import numpy as np
 import tensorflow as tf
 
-from tfp_reprior import compilation, models
+from tfp_reprior import compilation
 from tfp_reprior.benchmarks import timing
 from tfp_reprior.densities import posterior as posterior_lib
-from tfp_reprior.figures import recipes
+from tfp_reprior.figures import estimate, recipes
 from tfp_reprior.plots import drawing
 from tfp_reprior.sampling import samplers
 
@@ -14,7 +14,6 @@ _STYLES = {
   'uncalibrated_standard': drawing.STANDARD,
   'uncalibrated_langevin': drawing.REPRIORISED,
 }
-_MODELS = {'fcn': models.fcn, 'cnn': models.cnn}
 _TITLES = {'fcn': 'fully connected', 'cnn': 'convolutional'}
 _NUM_OUTPUTS = 10
 _SCALES = {
@@ -42,7 +41,7 @@ def _compute(piece, context):
   rng = np.random.default_rng(piece['seed'])
   x = rng.normal(size=(piece['num_data'], *piece['input_shape'])).astype(np.float32)
   y = rng.normal(size=(piece['num_data'], _NUM_OUTPUTS)).astype(np.float32)
-  model = _MODELS[piece['model']](tuple(piece['input_shape']), _NUM_OUTPUTS, piece['width'])
+  model = estimate.MODELS[piece['model']](tuple(piece['input_shape']), _NUM_OUTPUTS, piece['width'])
   posterior = posterior_lib.Posterior(model, x, y, noise_scale=0.1)
   contestants = {name: _make_step(posterior, name, piece['seed']) for name in _STYLES}
   return {
@@ -50,6 +49,12 @@ def _compute(piece, context):
     'seconds': timing.alternate(contestants, piece['num_rounds']),
     'machine': timing.machine_facts(),
   }
+
+
+def _work(piece):
+  num_steps = len(_STYLES) * (piece['num_rounds'] + 2)
+  shape, network = tuple(piece['input_shape']), {'width': piece['width']}
+  return estimate.Work(num_steps, piece['num_data'], piece['model'], network, shape)
 
 
 def _make_step(posterior, name, seed):
@@ -86,4 +91,4 @@ def _draw(figure, rows):
   drawing.legend(figure)
 
 
-RECIPES = {'speed': recipes.Recipe(_pieces, _compute, _draw)}
+RECIPES = {'speed': recipes.Recipe(_pieces, _compute, _draw, work=_work)}
