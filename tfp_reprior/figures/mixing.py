@@ -9,7 +9,7 @@ _SAMPLERS = {
 }
 _RUN = {
   'smoke': chains.SMOKE_RUN,
-  'laptop': {'num_results': 1000, 'thinning': 5, 'num_warmup_steps': 1000},
+  'laptop': {'num_results': 400, 'thinning': 5, 'num_warmup_steps': 1000},
   'paper': {'num_results': 120_000, 'thinning': 25, 'num_warmup_steps': 20_000},
 }
 _DEPTH = {'smoke': 1, 'laptop': 3, 'paper': 3}
@@ -27,7 +27,7 @@ _SWEEPS = {
   },
   'ess-dataset': {
     'smoke': [(8, 6), (8, 12)],
-    'laptop': [(256, n) for n in (16, 32, 64, 128, 256)],
+    'laptop': [(512, n) for n in (64, 128, 256)],
     'paper': [(512, n) for n in (16, 32, 64, 128, 256, 512, 1024, 2048)],
   },
 }
