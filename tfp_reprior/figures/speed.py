@@ -44,9 +44,12 @@ def _compute(piece, context):
   model = estimate.MODELS[piece['model']](tuple(piece['input_shape']), _NUM_OUTPUTS, piece['width'])
   posterior = posterior_lib.Posterior(model, x, y, noise_scale=0.1)
   contestants = {name: _make_step(posterior, name, piece['seed']) for name in _STYLES}
+  seconds = timing.alternate(contestants, piece['num_rounds'])
+  standard, repriorised = (seconds[name] for name in _STYLES)
   return {
     'num_parameters': posterior.split.num_parameters,
-    'seconds': timing.alternate(contestants, piece['num_rounds']),
+    'seconds': seconds,
+    'ratio': repriorised / standard,
     'machine': timing.machine_facts(),
   }
 
