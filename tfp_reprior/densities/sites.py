@@ -90,8 +90,8 @@ def fit(posterior: Any) -> Sites:
   if tf.executing_eagerly() and not change <= _TOLERANCE:
     warnings.warn(
       f"The sites of `regularizer='sites'` have not converged in {_NUM_ROUNDS} rounds: the last "
-      f'one changed `targets / variances` by {float(change):.2g}, not {_TOLERANCE}. Draws stay exact, '
-      'chains may be slower. Compare with `regularizer=math.inf`, no map.',
+      f'one changed `targets / variances` by {float(change):.2g}, not {_TOLERANCE}. '
+      'Draws stay exact, chains may be slower. Compare with `regularizer=math.inf`, no map.',
       stacklevel=2,
     )
   found = shift / precision[:, tf.newaxis], 1.0 / precision, _projection(kernel, precision)

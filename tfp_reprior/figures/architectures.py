@@ -3,10 +3,7 @@
 from tfp_reprior.figures import chains, recipes
 from tfp_reprior.plots import drawing
 
-_SAMPLERS = {
-  'uncalibrated_standard': drawing.STANDARD,
-  'uncalibrated_langevin': drawing.REPRIORISED,
-}
+_SAMPLERS = ('uncalibrated_standard', 'uncalibrated_langevin')
 _TITLES = {'fcn': 'fully connected', 'wide_resnet': 'Wide ResNet'}
 _PROBLEMS = {
   'smoke': {
@@ -69,7 +66,8 @@ def _make_draw(key, label):
           curves = row['curves'][name]
           low, mean, high = recipes.spread(curves[key])
           i = nums_train.index(row['num_train'])
-          style = {**_SAMPLERS[row['run']['sampler']], 'linestyle': _DASHES[i], 'marker': None}
+          style = {**drawing.sampler_style(row['run']['sampler']), 'marker': None}
+          style['linestyle'] = _DASHES[i]
           style['label'] = style['label'] if i == 0 else None
           drawing.curve_with_band(ax, curves['steps'], mean, low, high, **style)
           everything += [*low, *high]
@@ -85,7 +83,7 @@ def _make_draw(key, label):
         frameon=False,
       )
     for ax, name in zip(grid[:, 0], chains.NAMES, strict=True):
-      ax.set_ylabel(f'{label}, {chains.NAMES[name]}')
+      ax.set_ylabel(f'{label},\n{chains.NAMES[name]}')
     figure.supxlabel(f'steps ({recipes.DATA[rows[0]["data"]]})', fontsize=9)
     drawing.legend(figure)
 
@@ -94,7 +92,10 @@ def _make_draw(key, label):
 
 RECIPES = {
   'ess-architecture': recipes.Recipe(
-    _pieces, chains.compute, _make_draw('ess_per_step', 'ESS per step'), work=chains.work
+    _pieces,
+    chains.compute,
+    _make_draw('ess_per_step', 'effective samples per step'),
+    work=chains.work,
   ),
   'rhat': recipes.Recipe(
     _pieces, chains.compute, _make_draw('r_hat_squared_minus_1', 'R-hat² − 1'), work=chains.work

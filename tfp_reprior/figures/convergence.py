@@ -72,7 +72,7 @@ def _compute_kl(piece, context):
 
 def _draw_kl(figure, rows):
   widths = [row['width'] for row in rows]
-  for ax, name in zip(figure.subplots(1, 2), ('phi', 'theta'), strict=True):
+  for ax, name in zip(drawing.stacked(figure, 2), ('phi', 'theta'), strict=True):
     values, errors = (
       np.array([row[name][key] for row in rows]) for key in ('value', 'standard_error')
     )
@@ -88,8 +88,8 @@ def _draw_kl(figure, rows):
       expected = values[-1] * widths[-1] / np.array(widths)
       ax.plot(widths, expected, color=drawing.INK, linestyle=':', label='1 / width')
     drawing.log_log(ax, widths, values)
-    ax.set_title(rf'$\{name}$', fontsize=9)
-  figure.axes[0].set_ylabel('KL(N(0, I) || posterior)')
+    ax.set_title(f'posterior of {name}', fontsize=9)
+    ax.set_ylabel('divergence of N(0, I), nats')
   figure.supxlabel(f'width ({recipes.describe(rows[0])})', fontsize=9)
   drawing.legend(figure)
 
@@ -139,10 +139,10 @@ def _draw_gradients(figure, rows):
   expected = middle[-1] * np.sqrt(widths[-1] / np.array(widths))
   ax.plot(widths, expected, color=drawing.INK, linestyle=':', label=r'width$^{-1/2}$')
   normal = [row['normal'] for row in rows]
-  ax.plot(widths, normal, color=drawing.MUTED, linestyle='--', label=r'$|\nabla \log N|$')
+  ax.plot(widths, normal, color=drawing.MUTED, linestyle='--', label='gradient of N(0, I)')
   drawing.log_log(ax, widths, [*everything, *normal])
   ax.set_xlabel(f'width ({recipes.describe(rows[0])})')
-  ax.set_ylabel(r'$|\nabla \log p - \nabla \log N|$')
+  ax.set_ylabel('distance of the gradient from that of N(0, I)')
   drawing.legend(figure)
 
 

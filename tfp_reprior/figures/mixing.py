@@ -3,10 +3,7 @@
 from tfp_reprior.figures import chains, recipes
 from tfp_reprior.plots import drawing
 
-_SAMPLERS = {
-  'uncalibrated_standard': drawing.STANDARD,
-  'uncalibrated_langevin': drawing.REPRIORISED,
-}
+_SAMPLERS = ('uncalibrated_standard', 'uncalibrated_langevin')
 _RUN = {
   'smoke': chains.SMOKE_RUN,
   'laptop': {'num_results': 400, 'thinning': 5, 'num_warmup_steps': 1000},
@@ -62,18 +59,18 @@ def _draw_dataset(figure, rows):
 
 
 def _draw(figure, rows, x_fn, label):
-  for ax, name in zip(figure.subplots(1, 2), chains.NAMES, strict=True):
+  for ax, name in zip(drawing.stacked(figure, 2), chains.NAMES, strict=True):
     everything = []
-    for sampler, style in _SAMPLERS.items():
+    for sampler in _SAMPLERS:
       chosen = [row for row in rows if row['run']['sampler'] == sampler]
       x = sorted({x_fn(row) for row in chosen})
       figures = [[row['ess_per_step'][name] for row in chosen if x_fn(row) == at] for at in x]
       low, mean, high = recipes.spread([recipes.over_seeds(f) for f in figures])
-      drawing.curve_with_band(ax, x, mean, low, high, **style)
+      drawing.curve_with_band(ax, x, mean, low, high, **drawing.sampler_style(sampler))
       everything += [*low, *high]
     drawing.log_log(ax, x, everything)
     ax.set_title(chains.NAMES[name], fontsize=9)
-  figure.axes[0].set_ylabel('effective samples per step')
+    ax.set_ylabel('effective samples per step')
   figure.supxlabel(label, fontsize=9)
   drawing.legend(figure)
 

@@ -10,10 +10,7 @@ from tfp_reprior.figures import estimate, recipes
 from tfp_reprior.plots import drawing
 from tfp_reprior.sampling import samplers
 
-_STYLES = {
-  'uncalibrated_standard': drawing.STANDARD,
-  'uncalibrated_langevin': drawing.REPRIORISED,
-}
+_SAMPLERS = ('uncalibrated_standard', 'uncalibrated_langevin')
 _TITLES = {'fcn': 'fully connected', 'cnn': 'convolutional'}
 _NUM_OUTPUTS = 10
 _SCALES = {
@@ -43,9 +40,9 @@ def _compute(piece, context):
   y = rng.normal(size=(piece['num_data'], _NUM_OUTPUTS)).astype(np.float32)
   model = estimate.MODELS[piece['model']](tuple(piece['input_shape']), _NUM_OUTPUTS, piece['width'])
   posterior = posterior_lib.Posterior(model, x, y, noise_scale=0.1)
-  contestants = {name: _make_step(posterior, name, piece['seed']) for name in _STYLES}
+  contestants = {name: _make_step(posterior, name, piece['seed']) for name in _SAMPLERS}
   seconds = timing.alternate(contestants, piece['num_rounds'])
-  standard, repriorised = (seconds[name] for name in _STYLES)
+  standard, repriorised = (seconds[name] for name in _SAMPLERS)
   return {
     'num_parameters': posterior.split.num_parameters,
     'seconds': seconds,
@@ -55,7 +52,7 @@ def _compute(piece, context):
 
 
 def _work(piece):
-  num_steps = len(_STYLES) * (piece['num_rounds'] + 2)
+  num_steps = len(_SAMPLERS) * (piece['num_rounds'] + 2)
   shape, network = tuple(piece['input_shape']), {'width': piece['width']}
   return estimate.Work(num_steps, piece['num_data'], piece['model'], network, shape)
 
@@ -75,20 +72,21 @@ def _make_step(posterior, name, seed):
 
 
 def _draw(figure, rows):
-  for ax, (model, title) in zip(figure.subplots(1, 2), _TITLES.items(), strict=True):
+  figure.set_size_inches(4.6, 5.4)
+  for ax, (model, title) in zip(figure.subplots(2, 1), _TITLES.items(), strict=True):
     chosen = [row for row in rows if row['model'] == model]
     widths = [row['width'] for row in chosen]
     everything = []
-    for name, style in _STYLES.items():
+    for name in _SAMPLERS:
       seconds = [row['seconds'][name] for row in chosen]
-      ax.plot(widths, seconds, markersize=3.5, **style)
+      ax.plot(widths, seconds, markersize=3.5, **drawing.sampler_style(name))
       everything += seconds
     drawing.log_log(ax, widths, everything)
     ax.set_title(title, fontsize=9)
-  figure.axes[0].set_ylabel('seconds per step')
+    ax.set_ylabel('seconds per step')
   machine = rows[0]['machine']
   figure.supxlabel(
-    f'width (n = {rows[0]["num_data"]}; {machine["cores"]} cores, {machine["processor"]})',
+    f'width, or channels (n = {rows[0]["num_data"]}; {machine["processor"]})',
     fontsize=9,
   )
   drawing.legend(figure)
