@@ -19,6 +19,7 @@ MARKER = '<!-- results: rows.json\n{}\n-->\n'
 # Tables of numbers that nothing measures: page, and how the heading begins.
 NOT_MEASURED = {
   ('versions.md', '| Python | TensorFlow |'): 'versions of packages',
+  ('warmup.md', '| width | settled before'): 'read off what the command before it prints',
 }
 
 

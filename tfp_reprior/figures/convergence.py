@@ -23,7 +23,7 @@ _NUM_TRAIN = {
 }
 _NOISE_SCALE = 0.1
 _FEW = 10  # effective draws
-_NUM_DRAWS = {'smoke': 50, 'laptop': 4000, 'paper': 100_000}
+_NUM_DRAWS = {'smoke': 50, 'laptop': 1000, 'paper': 100_000}
 _CHAIN = {
   'smoke': {'num_chains': 2, 'num_draws': 5, 'thinning': 2, 'step_size': 0.05},
   'laptop': {'num_chains': 4, 'num_draws': 100, 'thinning': 10, 'step_size': 0.05},
@@ -50,7 +50,8 @@ def _make_pieces(name, settings):
 def _work(piece):
   chain = piece.get('chain')
   if chain is None:
-    num_gradients, num_chains = 2 * piece['num_draws'] / 3, 1  # in two coordinates, by values
+    # In two coordinates, by values; to draw the weights takes longer than that for few data.
+    num_gradients, num_chains = 3 * piece['num_draws'], 1
   else:
     num_gradients, num_chains = chain['num_draws'] * (chain['thinning'] + 3), chain['num_chains']
   shape = estimate.INPUT_SHAPES[piece['data']]

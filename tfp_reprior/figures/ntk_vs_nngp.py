@@ -16,7 +16,7 @@ from tfp_reprior.sampling import runner
 
 _MAPS = {
   'readout': {**drawing.REPRIORISED, 'label': 'readout (NNGP) map'},
-  'linearised': {'color': drawing.COLORS[2], 'marker': '^', 'label': 'linearised (NTK) map'},
+  'linearised': {'color': drawing.COLORS[3], 'marker': 'D', 'label': 'linearised (NTK) map'},
 }
 _MEASURES = {'proj': 'weights', 'dots': r'$|\theta|^2$'}
 _REGULARIZERS = {
@@ -192,7 +192,7 @@ def _draw(figure, rows):
       drawing.log_log(ax, x, everything)
     column[0].set_title(f'n = {num_train}', fontsize=9)
   for ax, name in zip(grid[:, 0], _MEASURES, strict=True):
-    ax.set_ylabel(f'ESS per step, {_MEASURES[name]}')
+    ax.set_ylabel(f'effective samples per step, {_MEASURES[name]}')
   width = rows[0]['network']['width']
   figure.supxlabel(
     rf'$\lambda$ ({recipes.DATA[rows[0]["data"]]}, width {width}, noise variance 0.01)', fontsize=9
