@@ -1,6 +1,7 @@
 """How long pieces of a figure will take, by a gradient of the smallest and of the largest."""
 
 import time
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,7 +10,11 @@ import tensorflow_probability as tfp
 from tfp_reprior import compilation, models
 from tfp_reprior.densities import posterior as posterior_lib
 
-MODELS = {'fcn': models.fcn, 'cnn': models.cnn, 'wide_resnet': models.wide_resnet}
+MODELS: dict[str, Callable] = {
+  'fcn': models.fcn,
+  'cnn': models.cnn,
+  'wide_resnet': models.wide_resnet,
+}
 INPUT_SHAPES = {'digits': (8, 8), 'cifar10': (32, 32, 3)}
 _NUM_OUTPUTS = 10
 # What a piece takes beside its gradients, most of it to trace graphs: roughly what we saw.
@@ -61,7 +66,8 @@ def seconds_of(works, is_smoke: bool = False) -> list[float]:
   kinds = {(w.model, w.input_shape) for w in works if w is not None and not is_smoke}
   for kind in kinds:
     chosen = {i: w for i, w in enumerate(works) if w and (w.model, w.input_shape) == kind}
-    ends = [extreme(chosen.values(), key=lambda w: w.size) for extreme in (min, max)]
+    by_size = sorted(chosen.values(), key=lambda work: work.size)
+    ends = by_size[0], by_size[-1]
     sizes, times = [w.size for w in ends], [seconds_of_gradient(w) for w in ends]
     for i, work in chosen.items():
       at_size = times[1]
