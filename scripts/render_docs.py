@@ -16,7 +16,7 @@ It has a line for each group of rows with the same values of the keys after `by`
 the file. Headings stand before `=`, if they are not the keys. A column shows of its key the mean of
 numbers and, if there are several rows, their range; of whole numbers and texts all that occur.
 `where` takes rows with these values, such as `n = 64 or 256`; a key of a dict inside of the row is
-`settings.num_chains`. `number of rows` is a key of every group. Numbers have three digits. With a line
+`settings.num_chains`. `number of rows` is a key of every group. Numbers have three digits. With
 
   baseline: sampler = standard by width, n, seed
 
