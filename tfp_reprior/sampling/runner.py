@@ -57,7 +57,7 @@ class Runner:
     self._observe_fn = observe_fn
     self._thinning = thinning
     self._run_loop = run_loop or (lambda fn, *arguments: fn(*arguments))
-    self._seed, self._observe_seed = random.split_seed(seed, n=2)
+    self._step_seed_fn, self._observe_seed_fn = map(random.fold_fn, random.split_seed(seed, n=2))
     self._run = self._bootstrap = None
 
   @property
@@ -165,7 +165,7 @@ class Runner:
     has_acceptance = hasattr(innermost(carry.results), 'log_accept_ratio')
 
     def step(j, state, results, acceptance):
-      seed = tf.random.fold_in(self._seed, number * self._thinning + j, alg='philox')
+      seed = self._step_seed_fn(number * self._thinning + j)
       state, results = self._kernel.one_step(state, results, seed=seed)
       if has_acceptance:
         ratio = tf.exp(tf.minimum(innermost(results).log_accept_ratio, 0.0))
@@ -180,7 +180,7 @@ class Runner:
 
   def _observe(self, carry, number):
     """The trace of a draw that is made, and the carry to go on with."""
-    seed = tf.random.fold_in(self._observe_seed, number, alg='philox')
+    seed = self._observe_seed_fn(number)
     trace, summary = self._observe_fn(carry.state, carry.results, carry.summary, seed)
     inner = innermost(carry.results)
     if hasattr(inner, 'log_accept_ratio'):
