@@ -129,8 +129,6 @@ class Runner:
     return carry, {name: v[:num_draws].numpy() for name, v in trace.items()}
 
   def _run_steps(self, carry, first, num_taken, num_steps):
-    steps = tf.function(self._steps, autograph=False)
-    steps = steps.get_concrete_function(carry, first, num_taken, num_steps)
     observe = tf.function(self._observe, autograph=False).get_concrete_function(carry, first)
     _, trace = observe.structured_outputs
     empty = {name: tf.zeros(v.shape, v.dtype) for name, v in trace.items()}
@@ -142,7 +140,7 @@ class Runner:
     # All draws are made in the loop: TensorFlow may round one before it differently.
     def add(i, begin, left, carry, arrays):
       end = tf.minimum(begin + left, self._thinning)
-      carry = steps(carry, first + i, begin, end)
+      carry = self._steps(carry, first + i, begin, end)
       # At most once. Not `tf.cond`: in its branches TensorFlow loses inputs of loops over devices.
       is_made = tf.cast(end == self._thinning, tf.int32)
       _, carry, trace = tf.while_loop(
