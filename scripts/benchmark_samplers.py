@@ -82,7 +82,7 @@ _SEEDS = flags.DEFINE_list('seeds', ['1'], 'Seeds of everything random, the data
 _JSON = flags.DEFINE_string('json', None, 'File to write the figures to, and to go on from.')
 _ALSO = flags.DEFINE_list('also', [], 'Such files of earlier runs, to show with this one.')
 _FIGURE = flags.DEFINE_string(
-  'figure', None, 'File to draw to, such as a .png: samplers, or one sampler at several widths.'
+  'figure', None, 'File to draw to, such as a .png: samplers, or some at three widths or more.'
 )
 
 
@@ -343,6 +343,34 @@ def draw(figure, rows):
   drawing.legend(figure)
 
 
+def draw_samplers_over_widths(figure, rows):
+  """Effective samples per gradient against the width, of samplers that have all sizes.
+
+  Means over seeds, and their range.
+  """
+  sizes = {(row['n'], row['width']) for row in rows}
+  of = {row['sampler']: set() for row in rows}
+  for row in rows:
+    of[row['sampler']].add((row['n'], row['width']))
+  names = [name for name in of if of[name] == sizes]
+  nums_data = sorted({row['n'] for row in rows})
+  figure.set_size_inches(5.2, 0.9 + 2.1 * len(nums_data))
+  axes = figure.subplots(len(nums_data), 2, sharex=True, sharey=True, squeeze=False)
+  for (i, num_data), (j, key) in itertools.product(enumerate(nums_data), enumerate(('theta', 'f'))):
+    ax, ess = axes[i, j], f'{key} ESS / 1k gradients'
+    for name in names:
+      chosen = [r for r in rows if (r['n'], r['sampler']) == (num_data, name)]
+      widths = sorted({r['width'] for r in chosen})
+      sizes = [[r[ess] / 1000 for r in chosen if r['width'] == w] for w in widths]
+      spread = [[function(s) for s in sizes] for function in (np.mean, min, max)]
+      drawing.curve_with_band(ax, widths, *spread, **drawing.sampler_style(name))
+    drawing.log_log(ax, [r['width'] for r in rows], [0.001, 1.0])
+    ax.set_title(f'{_QUANTITIES[key]}, {num_data} images', fontsize=9)
+  figure.supxlabel('width', fontsize=9)
+  figure.supylabel('effective samples per gradient', fontsize=9)
+  drawing.legend(figure)
+
+
 def draw_over_widths(figure, rows):
   """Effective samples per gradient against the width, a curve for each quantity and panel for n.
 
@@ -352,7 +380,7 @@ def draw_over_widths(figure, rows):
   axes = figure.subplots(1, len(nums_data), sharey=True, squeeze=False)[0]
   for ax, num_data in zip(axes, nums_data, strict=True):
     chosen = sorted((r for r in rows if r['n'] == num_data), key=lambda row: row['width'])
-    for (key, label), color in zip(_QUANTITIES.items(), drawing.COLORS, strict=False):
+    for (key, label), color in zip(_QUANTITIES.items(), drawing.QUANTITY_COLORS, strict=True):
       ess = f'{key} ESS / 1k gradients'
       widths = sorted({r['width'] for r in chosen if ess in r})
       sizes = [[r[ess] / 1000 for r in chosen if r['width'] == w and ess in r] for w in widths]
@@ -375,7 +403,8 @@ def main(argv):
   with drawing.canvas(7.2, 4.0) as figure:  # first, because it fails without matplotlib
     measured = timing.report(rows())
     samplers, widths = ({row[key] for row in measured} for key in ('sampler', 'width'))
-    (draw if len(samplers) > 1 or len(widths) < 3 else draw_over_widths)(figure, measured)
+    drawing_fn = draw_over_widths if len(samplers) == 1 else draw_samplers_over_widths
+    (draw if len(widths) < 3 else drawing_fn)(figure, measured)
     figure.savefig(_FIGURE.value, dpi=200)
 
 
