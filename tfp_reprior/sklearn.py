@@ -12,7 +12,7 @@ from tfp_reprior import diagnostics, errors, likelihoods, models
 from tfp_reprior.data import tables
 from tfp_reprior.internal import checks, gradients
 from tfp_reprior.internal.types import Activation, NoiseScale, Path
-from tfp_reprior.sampling import preparing, result_files, runs
+from tfp_reprior.sampling import prediction, preparing, result_files, runs
 
 try:
   import sklearn.base
@@ -70,7 +70,13 @@ class _BNN(sklearn.base.BaseEstimator):
     outputs = verdict.mixing.get('f')
     is_rough = outputs is None or outputs.r_hat > _BAD_R_HAT or outputs.bulk_ess < _FEWEST_ESS
     if is_rough or verdict.level == 'failed':
-      warnings.warn(str(verdict), diagnostics.SamplingWarning, stacklevel=3)
+      text = str(verdict)
+      if outputs is not None:  # what predictions depend on, first
+        text = (
+          f'Outputs have an R-hat of {outputs.r_hat:.2f} and {outputs.bulk_ess:.0f} effective '
+          f'samples. {text}'
+        )
+      warnings.warn(text, diagnostics.SamplingWarning, stacklevel=3)
 
   def _predict(self, X):
     validation.check_is_fitted(self)
@@ -196,9 +202,8 @@ class BNNRegressor(sklearn.base.MultiOutputMixin, sklearn.base.RegressorMixin, _
       The estimator.
     """
     x = self._inputs(X, reset=True)
-    y = validation.check_array(
-      _targets(y), ensure_2d=False, dtype=np.float64, input_name='y', estimator=self
-    )
+    y = _as_numbers(_targets(y))
+    y = validation.check_array(y, ensure_2d=False, dtype=np.float64, input_name='y', estimator=self)
     validation.check_consistent_length(X, y)
     self._is_vector = y.ndim == 1
     reals = y.reshape([len(y), -1])
@@ -228,13 +233,14 @@ class BNNRegressor(sklearn.base.MultiOutputMixin, sklearn.base.RegressorMixin, _
     Returns:
       The mean, or the pair of mean and standard deviation.
     """
-    prediction = self._predict(X)
-    mean, std = self._shaped(prediction.mean), self._shaped(prediction.stddev)
+    found = self._predict(X)
+    mean, std = self._shaped(found.mean), self._shaped(found.stddev)
     return (mean, std) if return_std else mean
 
   def predict_quantiles(self, X: Any, quantiles: Sequence[float] = (0.05, 0.5, 0.95)) -> np.ndarray:
     """Quantiles of new observations, noise included: `[m, q]`, or `[m, k, q]` for a matrix `y`."""
-    values = self._predict(X).quantile(np.asarray(quantiles, np.float64))
+    levels = prediction.check_levels(quantiles, 'quantiles')
+    values = self._predict(X).quantile(levels)
     return np.moveaxis(self._shaped(values), 0, -1)
 
   def sample_y(self, X: Any, n_samples: int = 1, random_state: int = 0) -> np.ndarray:
@@ -331,8 +337,9 @@ class BNNClassifier(sklearn.base.ClassifierMixin, _BNN):
       The estimator.
     """
     x = self._inputs(X, reset=True)
-    y = validation.column_or_1d(_targets(y), warn=True)
+    y = _targets(y)
     sklearn.utils.assert_all_finite(y, input_name='y', estimator_name='BNNClassifier')
+    y = validation.column_or_1d(y, warn=True)
     validation.check_consistent_length(X, y)
     multiclass.check_classification_targets(y)
     self.classes_, labels = np.unique(y, return_inverse=True)
@@ -377,4 +384,17 @@ class BNNClassifier(sklearn.base.ClassifierMixin, _BNN):
 def _targets(y):
   if y is None:
     raise errors.InputError('`y` is missing: requires y to be passed, but the target y is None')
+  return y
+
+
+def _as_numbers(y):
+  """Targets as they are, if text among them can be read as numbers."""
+  values = np.asarray(y)
+  if values.dtype.kind in 'OU':
+    try:
+      values.astype(np.float64)
+    except ValueError as e:
+      raise errors.InputError(
+        f'`y` must hold numbers; `BNNClassifier` is for classes. Received: {e}'
+      ) from e
   return y
