@@ -29,6 +29,9 @@ __dir__ = __all__.copy
 _MOST_FOLLOWED = 100  # training inputs whose outputs the verdict looks at
 # Of these outputs, beyond which `fit` warns.
 _BAD_R_HAT, _FEWEST_ESS = 1.05, 100
+_UNKNOWN = diagnostics.Mixing(*[np.nan] * 4)
+# Prior scale of hidden biases: units bend all over the data, not at their mean alone.
+_BIAS_STD = 1.0
 _CLASSES = ('categorical', 'bernoulli')
 _REALS = ('gaussian', 'student_t', 'heteroscedastic')  # likelihoods of real targets
 _BYTES = '_result_bytes'  # in the state of a pickled estimator
@@ -44,7 +47,8 @@ class _BNN(sklearn.base.BaseEstimator):
     y = preparation.targets(reals) if y is None else y
     model = self.model
     if model is None:
-      model = models.fcn(x.shape[1:], num_outputs, self.width, self.depth, self.activation)
+      sizes = self.width, self.depth, self.activation
+      model = models.fcn(x.shape[1:], num_outputs, *sizes, bias_std=_BIAS_STD)
     elif not isinstance(model, keras.Model):
       model = model(x.shape[1:], num_outputs)
     with warnings.catch_warnings():
@@ -67,16 +71,11 @@ class _BNN(sklearn.base.BaseEstimator):
         standardize=preparation,
       )
     verdict = self.result_.verdict
-    outputs = verdict.mixing.get('f')
-    is_rough = outputs is None or outputs.r_hat > _BAD_R_HAT or outputs.bulk_ess < _FEWEST_ESS
+    outputs = verdict.mixing.get('f', _UNKNOWN)  # of a few draws it is not known
+    is_rough = not (outputs.r_hat <= _BAD_R_HAT and outputs.bulk_ess >= _FEWEST_ESS)
     if is_rough or verdict.level == 'failed':
-      text = str(verdict)
-      if outputs is not None:  # what predictions depend on, first
-        text = (
-          f'Outputs have an R-hat of {outputs.r_hat:.2f} and {outputs.bulk_ess:.0f} effective '
-          f'samples. {text}'
-        )
-      warnings.warn(text, diagnostics.SamplingWarning, stacklevel=3)
+      found = f'Outputs have R-hat {outputs.r_hat:.2f}, ESS {outputs.bulk_ess:.0f}.'
+      warnings.warn(f'{found} {verdict}', diagnostics.SamplingWarning, stacklevel=3)
 
   def _predict(self, X):
     validation.check_is_fitted(self)
