@@ -30,8 +30,6 @@ _MOST_FOLLOWED = 100  # training inputs whose outputs the verdict looks at
 # Of these outputs, beyond which `fit` warns.
 _BAD_R_HAT, _FEWEST_ESS = 1.05, 100
 _UNKNOWN = diagnostics.Mixing(*[np.nan] * 4)
-# Prior scale of hidden biases: units bend all over the data, not at their mean alone.
-_BIAS_STD = 1.0
 _CLASSES = ('categorical', 'bernoulli')
 _REALS = ('gaussian', 'student_t', 'heteroscedastic')  # likelihoods of real targets
 _BYTES = '_result_bytes'  # in the state of a pickled estimator
@@ -39,6 +37,8 @@ _BYTES = '_result_bytes'  # in the state of a pickled estimator
 
 class _BNN(sklearn.base.BaseEstimator):
   """What both estimators share."""
+
+  _bias_std = 0.1  # prior scale of hidden biases
 
   def _sample(self, x, y, reals, num_outputs, likelihood):
     """Samples; `y` are labels, or None for the real targets `reals`, which are standardized."""
@@ -48,7 +48,7 @@ class _BNN(sklearn.base.BaseEstimator):
     model = self.model
     if model is None:
       sizes = self.width, self.depth, self.activation
-      model = models.fcn(x.shape[1:], num_outputs, *sizes, bias_std=_BIAS_STD)
+      model = models.fcn(x.shape[1:], num_outputs, *sizes, bias_std=self._bias_std)
     elif not isinstance(model, keras.Model):
       model = model(x.shape[1:], num_outputs)
     with warnings.catch_warnings():
@@ -155,6 +155,8 @@ class BNNRegressor(sklearn.base.MultiOutputMixin, sklearn.base.RegressorMixin, _
   regressor.predict_quantiles(X[:3], [0.05, 0.95])  # [3, 2], an interval for new observations
   ```
   """
+
+  _bias_std = 1.0  # for units to bend all over the data, not near the mean alone
 
   def __init__(
     self,

@@ -134,7 +134,7 @@ def nuts(x, y, x_test, seed, is_class):
       kernel = numpyro.sample(f'kernel{i}', dist.Normal().expand([fan_in, units]).to_event(2))
       bias = numpyro.sample(f'bias{i}', dist.Normal().expand([units]).to_event(1))
       scale = (1.0 if is_last else 2**0.5) / fan_in**0.5
-      inputs = scale * inputs @ kernel + (0.1 if is_last else 1.0) * bias
+      inputs = scale * inputs @ kernel + (0.1 if is_last or is_class else 1.0) * bias
       inputs = inputs if is_last else jax.nn.gelu(inputs, approximate=False)
     return inputs
 
