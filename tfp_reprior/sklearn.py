@@ -235,13 +235,12 @@ class BNNRegressor(sklearn.base.MultiOutputMixin, sklearn.base.RegressorMixin, _
       The mean, or the pair of mean and standard deviation.
     """
     found = self._predict(X)
-    mean, std = self._shaped(found.mean), self._shaped(found.stddev)
-    return (mean, std) if return_std else mean
+    mean = self._shaped(found.mean)
+    return (mean, self._shaped(found.stddev)) if return_std else mean
 
   def predict_quantiles(self, X: Any, quantiles: Sequence[float] = (0.05, 0.5, 0.95)) -> np.ndarray:
     """Quantiles of new observations, noise included: `[m, q]`, or `[m, k, q]` for a matrix `y`."""
-    levels = prediction.check_levels(quantiles, 'quantiles')
-    values = self._predict(X).quantile(levels)
+    values = self._predict(X).quantile(prediction.check_levels(quantiles, 'quantiles'))
     return np.moveaxis(self._shaped(values), 0, -1)
 
   def sample_y(self, X: Any, n_samples: int = 1, random_state: int = 0) -> np.ndarray:
