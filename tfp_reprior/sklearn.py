@@ -168,7 +168,7 @@ class BNNRegressor(sklearn.base.MultiOutputMixin, sklearn.base.RegressorMixin, _
     likelihood: str | likelihoods.Likelihood = 'gaussian',
     num_chains: int = 4,
     num_results: int = 400,
-    thinning: int = 5,
+    thinning: int = 10,
     num_warmup_steps: int | None = None,
     start: str = 'auto',
     seed: int = 0,
