@@ -38,8 +38,6 @@ _BYTES = '_result_bytes'  # in the state of a pickled estimator
 class _BNN(sklearn.base.BaseEstimator):
   """What both estimators share."""
 
-  _bias_std = 0.1  # prior scale of hidden biases
-
   def _sample(self, x, y, reals, num_outputs, likelihood):
     """Samples; `y` are labels, or None for the real targets `reals`, which are standardized."""
     preparation, likelihood = preparing.fit(x, reals, likelihood, None, self.missing)
@@ -47,8 +45,7 @@ class _BNN(sklearn.base.BaseEstimator):
     y = preparation.targets(reals) if y is None else y
     model = self.model
     if model is None:
-      sizes = self.width, self.depth, self.activation
-      model = models.fcn(x.shape[1:], num_outputs, *sizes, bias_std=self._bias_std)
+      model = models.fcn(x.shape[1:], num_outputs, self.width, self.depth, self.activation)
     elif not isinstance(model, keras.Model):
       model = model(x.shape[1:], num_outputs)
     with warnings.catch_warnings():
@@ -156,8 +153,6 @@ class BNNRegressor(sklearn.base.MultiOutputMixin, sklearn.base.RegressorMixin, _
   ```
   """
 
-  _bias_std = 1.0  # for units to bend all over the data, not near the mean alone
-
   def __init__(
     self,
     width: int = 64,
@@ -168,7 +163,7 @@ class BNNRegressor(sklearn.base.MultiOutputMixin, sklearn.base.RegressorMixin, _
     likelihood: str | likelihoods.Likelihood = 'gaussian',
     num_chains: int = 4,
     num_results: int = 400,
-    thinning: int = 10,
+    thinning: int = 5,
     num_warmup_steps: int | None = None,
     start: str = 'auto',
     seed: int = 0,
