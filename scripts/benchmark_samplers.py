@@ -126,8 +126,8 @@ def make(posterior, name, seed):
   name, _, layer_regularizer = name.partition('+')
   name, _, regularizer = name.partition(':')
   default = None if name.endswith('standard') else 'noise'
-  if layer_regularizer != 'tuned':
-    layer_regularizer = float(layer_regularizer) if layer_regularizer else None
+  if layer_regularizer != 'tuned':  # no map on every layer unless it is asked for
+    layer_regularizer = float(layer_regularizer or 'inf')
   found = tfr.warm_up(
     posterior,
     sampler=name,
