@@ -44,6 +44,7 @@ _DATA = flags.DEFINE_string(
 )
 _DATA_DIR = flags.DEFINE_string('data_dir', None, 'Of TFDS, for cifar10 in place of the digits.')
 _WIDTHS = flags.DEFINE_list('widths', ['64', '256', '1024'], 'Widths of the network.')
+_DEPTH = flags.DEFINE_integer('depth', 3, 'Hidden layers of the network.', 1)
 _NUMS_DATA = flags.DEFINE_list('nums_data', ['64', '256'], 'Numbers of training data.')
 _NUM_TEST = flags.DEFINE_integer('num_test', 100, 'Number of test inputs.', 1)
 _LIKELIHOOD = flags.DEFINE_enum(
@@ -53,6 +54,7 @@ _LIKELIHOOD = flags.DEFINE_enum(
   'Of the targets, centered one-hot vectors, or of the labels; nuts_repriorised and '
   'elliptical_slice know the first only.',
 )
+_NOISE_SCALE = flags.DEFINE_float('noise_scale', 0.1, 'Of real targets.', 1e-6)
 _SAMPLERS = flags.DEFINE_list(
   'samplers',
   [
@@ -287,13 +289,13 @@ def load(width, num_data, seed):
     to_numbers = table_models.numbers()
     x, x_test = to_numbers.fit_transform(rows.x_train), to_numbers.transform(rows.x_test)
     y = tfr.data.standardize(rows.y_train[:, np.newaxis], rows.y_test[:, np.newaxis])[0]
-    model = tfr.models.fcn(x.shape[1:], 1, width)
-    return tfr.Posterior(model, x, y, noise_scale=0.1), x_test[: _NUM_TEST.value]
+    model = tfr.models.fcn(x.shape[1:], 1, width, _DEPTH.value)
+    return tfr.Posterior(model, x, y, _NOISE_SCALE.value), x_test[: _NUM_TEST.value]
   data = tfr.data.load(data_name(), num_data, _NUM_TEST.value, seed, _DATA_DIR.value)
   num_outputs = data.y_train.shape[1] if _LIKELIHOOD.value == 'gaussian' else 10
-  model = tfr.models.fcn(data.x_train.shape[1:], num_outputs, width)
+  model = tfr.models.fcn(data.x_train.shape[1:], num_outputs, width, _DEPTH.value)
   if _LIKELIHOOD.value == 'gaussian':
-    return tfr.Posterior(model, data.x_train, data.y_train, noise_scale=0.1), data.x_test
+    return tfr.Posterior(model, data.x_train, data.y_train, _NOISE_SCALE.value), data.x_test
   categorical = tfr.likelihoods.Categorical(output_scale=1.0)
   return tfr.Posterior(model, data.x_train, data.labels_train, likelihood=categorical), data.x_test
 
@@ -315,6 +317,8 @@ def rows():
     'num_chains': _NUM_CHAINS.value,
     'thinning': _THINNING.value,
   }
+  # Only where they are others, so that earlier rows are found again.
+  settings |= {f.name: f.value for f in (_DEPTH, _NOISE_SCALE) if f.value != f.default}
   sizes = [[int(i) for i in flag.value] for flag in (_NUMS_DATA, _WIDTHS, _SEEDS)]
   cases = (
     {'width': width, 'n': num_data, 'seed': seed, 'sampler': sampler, 'settings': settings}
