@@ -172,8 +172,9 @@ class Driver:
         is_mapped, phase_runner = False, arriving_runner
         move = lambda state: sampler.unmap_fn(state)[0]  # noqa: E731
       elif is_mapped and sampler.anchor is not None:
-        # Anchors follow the chains where step sizes adapt to them, and in burn-in.
-        is_free = block_settings.num_adaptation_steps > 0 or stage == 'burn-in'
+        # Anchors follow the chains at first. The step size that a run has must be right where
+        # chains have left them: so it adapts with anchors that stay.
+        is_free = stage in (planner_lib.PLACING, 'burn-in')
         move = sampler.anchor.renew if is_free else None
       tensors = jittered.as_tensors(block_settings, position.dtype)
       if position.num_done['warm-up'] < end:

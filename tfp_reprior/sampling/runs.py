@@ -106,8 +106,7 @@ def sample_posterior(
       and takes it off again unless steps are twice as long. By default the sampler `'auto'` does so
       for Gaussian noise, if a layer after the first has fewer than twice as many weights a unit as
       there are data, and warm-up has 1,500 gradients. Warm-up puts it on once chains have arrived,
-      and moves the anchor of each chain to where the chain is; it stays where it is from the last
-      adaptation of the step size on.
+      with the anchor of each chain where the chain is; from then on it stays.
     step_size: Positive float. By default warm-up finds it; if it is given, there is no warm-up.
     damping: Float in [0, 1], the part of the momentum's variance that a transition replaces. By
       default warm-up finds it; with a `step_size` it is
