@@ -86,8 +86,7 @@ _ALSO = flags.DEFINE_list('also', [], 'Such files of earlier runs, to show with 
 _FIGURE = flags.DEFINE_string(
   'figure',
   None,
-  'File to draw to, such as a .png: samplers, one sampler at several widths, or one width at '
-  'several numbers of data.',
+  'File to draw to, such as a .png: samplers, or some at three widths or numbers of data, or more.',
 )
 
 

@@ -152,7 +152,7 @@ def sample_posterior(
   import tfp_reprior as tfr
 
   x = np.linspace(-1, 1, 20, dtype=np.float32)[:, np.newaxis]
-  model = tfr.models.fcn((1,), num_outputs=1, width=32)
+  model = tfr.models.fcn((1,), num_outputs=1, width=32, depth=1)
   result = tfr.sample_posterior(
     model, x, np.sin(3 * x), num_results=50, num_chains=2, num_warmup_steps=300, progress=False
   )
@@ -207,7 +207,7 @@ def warm_up(arguments: dict[str, Any]) -> warmup_lib.Warmup:
   import tfp_reprior as tfr
 
   x = np.linspace(-1, 1, 10, dtype=np.float32)[:, np.newaxis]
-  model = tfr.models.fcn((1,), 1, width=32)
+  model = tfr.models.fcn((1,), 1, width=32, depth=1)
   found = tfr.warm_up(model, x, np.sin(3 * x), num_warmup_steps=200, progress=False)
   print(found.table())
   ```
