@@ -15,7 +15,7 @@ import tensorflow_probability as tfp
 from absl import app, flags
 
 import tfp_reprior as tfr
-from tfp_reprior.benchmarks import timing
+from tfp_reprior.benchmarks import results, timing
 
 _WIDTHS = flags.DEFINE_list('widths', ['64', '256', '512'], 'Widths of the network.')
 _NUMS_DATA = flags.DEFINE_list('nums_data', ['256', '1024', '4096'], 'Numbers of data.')
@@ -88,7 +88,7 @@ def main(argv):
     tf.config.list_physical_devices('CPU')[0], [tf.config.LogicalDeviceConfiguration()] * 2
   )
   tfr.compilation.keep_freed_memory()
-  timing.report(rows(), _JSON.value, timing.machine_facts())
+  timing.report(rows(), _JSON.value, timing.machine_facts() | results.provenance())
 
 
 if __name__ == '__main__':

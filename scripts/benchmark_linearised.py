@@ -13,7 +13,7 @@ import tensorflow as tf
 from absl import app, flags
 
 import tfp_reprior as tfr
-from tfp_reprior.benchmarks import timing
+from tfp_reprior.benchmarks import results, timing
 from tfp_reprior.experimental import steps, tangent_kernel
 
 _WIDTHS = flags.DEFINE_list('widths', ['8', '32', '64'], 'Widths of the hidden layer.')
@@ -84,7 +84,7 @@ def rows():
 def main(argv):
   if len(argv) > 1:
     raise app.UsageError(f'Unknown arguments: {argv[1:]}')
-  timing.report(rows(), _JSON.value)
+  timing.report(rows(), _JSON.value, results.provenance())
 
 
 if __name__ == '__main__':

@@ -38,7 +38,7 @@ _RUN = flags.DEFINE_enum(
   'A run of the fcn in data space, by a model with weights, or by one that was made without.',
 )
 _NUM_RESULTS = flags.DEFINE_integer('num_results', 10, 'Draws of a chain of --run.', 8)
-_JSON = flags.DEFINE_string('json', None, 'File to write the figures of --run to.')
+_JSON = flags.DEFINE_string('json', None, 'File to write the figures to, and to go on from.')
 _MEASURE = flags.DEFINE_string('measure', None, 'Internal: one measurement, as n,chunk_size.')
 
 
@@ -142,20 +142,26 @@ def rows_of_runs():
 
 def rows():
   """Yields the figures, row by row."""
-  for chunk_size in map(int, _CHUNK_SIZES.value):
-    for num_data in map(int, _NUMS_DATA.value):
-      command = [sys.executable, *sys.argv, f'--measure={num_data},{chunk_size}']
-      result = subprocess.run(command, capture_output=True, text=True, check=True)
-      n, data, before, after, value = map(float, result.stdout.split()[-1].split(','))
-      yield {
-        'chunk_size': chunk_size or 'whole',
-        'n': int(n),
-        'data MiB': data,
-        'before MiB': before,
-        'peak MiB': after,
-        'peak less data MiB': after - data,
-        'log-likelihood': f'{value:.1f}',
-      }
+  network = {'model': _MODEL.value, 'width': _WIDTH.value}
+  cases = (
+    {**network, 'chunk_size': int(size) or 'whole', 'n': int(n)}
+    for size, n in itertools.product(_CHUNK_SIZES.value, _NUMS_DATA.value)
+  )
+
+  def evaluate(case):
+    size = 0 if case['chunk_size'] == 'whole' else case['chunk_size']
+    command = [sys.executable, *sys.argv, f'--measure={case["n"]},{size}']
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    _, data, before, after, value = map(float, result.stdout.split()[-1].split(','))
+    return {
+      'data MiB': data,
+      'before MiB': before,
+      'peak MiB': after,
+      'peak less data MiB': after - data,
+      'log-likelihood': f'{value:.1f}',
+    }
+
+  yield from results.measured(cases, evaluate, _JSON.value)
 
 
 def main(argv):

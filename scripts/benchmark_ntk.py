@@ -11,7 +11,7 @@ import tensorflow_probability as tfp
 from absl import app, flags
 
 import tfp_reprior as tfr
-from tfp_reprior.benchmarks import timing
+from tfp_reprior.benchmarks import results, timing
 from tfp_reprior.experimental import tangent_kernel
 
 _WIDTHS = flags.DEFINE_list('widths', ['64', '256'], 'Widths; channels are an eighth of it.')
@@ -68,7 +68,7 @@ def main(argv):
   if len(argv) > 1:
     raise app.UsageError(f'Unknown arguments: {argv[1:]}')
   tfr.compilation.keep_freed_memory()
-  timing.report(rows(), _JSON.value, timing.machine_facts())
+  timing.report(rows(), _JSON.value, timing.machine_facts() | results.provenance())
 
 
 if __name__ == '__main__':

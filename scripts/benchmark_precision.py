@@ -16,7 +16,7 @@ import tensorflow_probability as tfp
 from absl import app, flags
 
 import tfp_reprior as tfr
-from tfp_reprior.benchmarks import timing
+from tfp_reprior.benchmarks import results, timing
 from tfp_reprior.internal import random
 
 _WIDTHS = flags.DEFINE_list('widths', ['64', '256', '1024'], 'Widths; d is one more.')
@@ -124,7 +124,7 @@ def rows():
 def main(argv):
   if len(argv) > 1:
     raise app.UsageError(f'Unknown arguments: {argv[1:]}')
-  timing.report(rows(), _JSON.value)
+  timing.report(rows(), _JSON.value, results.provenance())
 
 
 if __name__ == '__main__':

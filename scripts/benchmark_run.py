@@ -11,12 +11,13 @@ import threading
 from absl import app, flags
 
 import tfp_reprior as tfr
-from tfp_reprior.benchmarks import timing
+from tfp_reprior.benchmarks import results, timing
 
 _WIDTH = flags.DEFINE_integer('width', 128, 'Width of the network.', 1)
 _NUM_TRAIN = flags.DEFINE_integer('num_train', 64, 'Number of training images.', 1)
 _NUM_CHAINS = flags.DEFINE_integer('num_chains', 2, 'Number of chains.', 1)
 _NUM_STEPS = flags.DEFINE_integer('num_steps', 20000, 'Steps of a chain.', 100)
+_JSON = flags.DEFINE_string('json', None, 'File to write the figures to.')
 _THINNING = flags.DEFINE_integer('thinning', 20, 'Steps for each draw.', 1)
 
 
@@ -67,7 +68,7 @@ def main(argv):
     {'share of the run': f'{i / last if last else 1:.0%}', 'MiB': round(readings[i])}
     for i in dict.fromkeys(round(i * last / 9) for i in range(10))
   ]
-  timing.report(rows)
+  timing.report(rows, _JSON.value, results.provenance())
 
 
 if __name__ == '__main__':

@@ -13,7 +13,7 @@ import tensorflow_probability as tfp
 from absl import app, flags
 
 import tfp_reprior as tfr
-from tfp_reprior.benchmarks import timing
+from tfp_reprior.benchmarks import results, timing
 
 _WIDTHS = flags.DEFINE_list('widths', ['64', '256', '512', '1024'], 'Widths of the network.')
 _NUMS_DATA = flags.DEFINE_list('nums_data', ['64', '256', '1024'], 'Numbers of data.')
@@ -107,7 +107,7 @@ def main(argv):
   if len(argv) > 1:
     raise app.UsageError(f'Unknown arguments: {argv[1:]}')
   tfr.compilation.keep_freed_memory()
-  timing.report(rows(), _JSON.value, timing.machine_facts())
+  timing.report(rows(), _JSON.value, timing.machine_facts() | results.provenance())
 
 
 if __name__ == '__main__':

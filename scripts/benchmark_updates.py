@@ -10,7 +10,7 @@ import tensorflow as tf
 from absl import app, flags
 
 import tfp_reprior as tfr
-from tfp_reprior.benchmarks import timing
+from tfp_reprior.benchmarks import results, timing
 from tfp_reprior.internal import random
 from tfp_reprior.mcmc import integrators
 
@@ -80,7 +80,7 @@ def main(argv):
   shapes = [shape for layer in layers for shape in (layer, layer[1:])]
   seconds = timing.alternate(contestants(shapes), _NUM_ROUNDS.value)
   rows = [{'piece': name, 'ms': 1000 * s} for name, s in seconds.items()]
-  timing.report(rows, _JSON.value, timing.machine_facts())
+  timing.report(rows, _JSON.value, timing.machine_facts() | results.provenance())
 
 
 if __name__ == '__main__':

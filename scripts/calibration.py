@@ -22,7 +22,7 @@ from absl import app, flags
 from tqdm import auto as tqdm
 
 import tfp_reprior as tfr
-from tfp_reprior.benchmarks import timing
+from tfp_reprior.benchmarks import results, timing
 from tfp_reprior.internal import random
 from tfp_reprior.plots import drawing
 from tfp_reprior.sampling import runner, warmup
@@ -251,7 +251,7 @@ def main(argv):
   tf.config.threading.set_intra_op_parallelism_threads(1)
   record = {}
   with drawing.canvas(7.2, 5.2) as figure:
-    timing.report(rows(record))
+    measured = timing.report(rows(record))
     if _FIGURE.value is not None:
       draw(figure, record)
       figure.savefig(_FIGURE.value, dpi=100, pil_kwargs={'optimize': True})
@@ -259,6 +259,7 @@ def main(argv):
     settings = {f.name: f.value for f in flags.FLAGS.get_key_flags_for_module(argv[0])}
     settings = {k: v for k, v in settings.items() if k not in ('json', 'figure')}
     figures = {'version': tfr.__version__, 'settings': settings, 'models': record}
+    figures |= {'made': results.provenance(), 'rows': measured}
     pathlib.Path(_JSON.value).write_text(json.dumps(figures))
 
 

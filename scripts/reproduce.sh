@@ -3,6 +3,7 @@
 # docs/results, cheapest first, and goes on where it was stopped.
 #
 #   bash scripts/reproduce.sh --list                            # what there is, and what is done
+#   bash scripts/reproduce.sh --only=ess_width.json --data_dir=<folder>  # one table
 #   bash scripts/reproduce.sh --hours=2 --data_dir=<folder of TFDS with cifar10>
 set -euo pipefail
 

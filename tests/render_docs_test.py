@@ -16,6 +16,13 @@ ROWS = [
 MARKER = '<!-- results: rows.json\n{}\n-->\n'
 
 
+# Tables of numbers that nothing measures: page, and how the heading begins.
+NOT_MEASURED = {
+  ('versions.md', '| Python | TensorFlow |'): 'versions of packages',
+  ('warmup.md', '| width | settled before'): 'read off what the command before it prints',
+}
+
+
 @pytest.fixture
 def render(tmp_path):
   (tmp_path / 'rows.json').write_text(json.dumps(ROWS))
@@ -33,6 +40,39 @@ def test_the_page_has_the_tables_of_the_results(page):
   assert render_docs.render(text, render_docs.ROOT / 'docs' / 'results') == text
 
 
+@pytest.mark.parametrize('page', render_docs.pages(), ids=lambda page: page.name)
+def test_no_figures_are_typed_by_hand(page):
+  # Write them to docs/results, and say in a comment what to show of them: see render_docs.py.
+  known = tuple(heading for name, heading in NOT_MEASURED if name == page.name)
+  typed = render_docs.typed_tables(page.read_text())
+  assert [heading for heading in typed if not heading.startswith(known)] == []
+
+
+def test_typed_figures_are_told_from_words_and_from_results(render):
+  rows = '| 8 | 0.5 |\n| 1,024 | 1.2e+03 (5 to 7) |\n| **3** | 4 ms |\n'
+  assert render_docs.typed_tables(f'Text\n\n| a | b |\n| - | - |\n{rows}\n') == ['| a | b |']
+  words = '| 8 | what it is |\n| `x` | [y](z.md) |\n'
+  assert render_docs.typed_tables(f'| a | b |\n| - | - |\n{words}') == []
+  assert render_docs.typed_tables(render('by: n\ncolumn: ess\ncolumn: steps')) == []
+
+
+def test_ratios_are_those_to_the_baseline_with_the_same_keys(render):
+  # Of 0.12345 over the mean of 10 and 1500.4; no row of the other n has the baseline's key.
+  lines = 'baseline: sampler = a by n\nby: sampler, n\ncolumn: ratio = ess / baseline'
+  text = render(lines)
+  assert '| b | 64 | 0.000163 |\n| a | 256 |  |' in text
+  assert '| a | 64 | 1 (0.0132 to 1.99) |' in text
+
+
+def test_single_numbers_are_rendered_too(tmp_path):
+  (tmp_path / 'rows.json').write_text(json.dumps(ROWS))
+  value = '<!-- value: rows.json; n = 64, sampler = {} -->{}<!-- end value -->'
+  text = render_docs.render(f'x {value.format("a; ess", "old")} y', tmp_path)
+  assert text == f'x {value.format("a; ess", 755)} y'
+  spec = 'b; ess / baseline; sampler = a by n'
+  assert '-->0.000163<' in render_docs.render(value.format(spec, ''), tmp_path)
+
+
 def test_groups_have_the_mean_and_the_range_of_numbers_and_all_whole_ones(render):
   lines = 'where: n = 64\nby: sampler\ncolumn: steps\ncolumn: effective = ess'
   table = (
@@ -42,6 +82,11 @@ def test_groups_have_the_mean_and_the_range_of_numbers_and_all_whole_ones(render
   expected = f'Before\n\n{MARKER.format(lines)}{table}<!-- end -->\n\nAfter\n'
   assert render(lines) == expected
   assert render(lines, old='| stale |\n') == expected
+
+
+def test_rows_with_one_of_several_values_can_be_chosen(render):
+  assert '| a |' in render('where: sampler = a or b, n = 64\nby: sampler\ncolumn: ess')
+  assert '| a |' not in render('where: sampler = b or c, n = 64\nby: sampler\ncolumn: ess')
 
 
 def test_keys_can_be_missing_or_inside_of_others(render):
@@ -54,7 +99,7 @@ def test_keys_can_be_missing_or_inside_of_others(render):
   [
     ('by: sampler', '', 'lacks its `<!-- end -->`'),
     ('where: n = 3\nby: sampler', '<!-- end -->', r"No row of the results has \[\['n', '3'\]\]"),
-    ('of: sampler', '<!-- end -->', "where, by and column. Received: 'of: sampler'"),
+    ('of: sampler', '<!-- end -->', "where, by, column and baseline. Received: 'of: sampler'"),
   ],
 )
 def test_markers_that_make_no_table_are_refused(render, lines, end, message):

@@ -154,6 +154,21 @@ def test_samplers_of_several_runs_are_drawn(run, tmp_path):
   assert (tmp_path / 'samplers.png').read_bytes().startswith(b'\x89PNG')
 
 
+@pytest.mark.parametrize('samplers', [['auto@1'], ['standard', 'auto@1']])
+def test_samplers_are_drawn_over_widths(samplers, run, tmp_path):
+  rows = [
+    {'n': 5, 'width': w, 'sampler': s, 'seed': i}
+    | {f'{key} ESS / 1k gradients': 1.0 + w + i for key in ('theta', 'f')}
+    for s in samplers
+    for w in (4, 8, 16)
+    for i in (1, 2)
+  ]
+  (tmp_path / 'rows.json').write_text(json.dumps(rows))
+  arguments = f'--samplers= --also={tmp_path}/rows.json --figure={tmp_path}/widths.png'
+  run('benchmark_samplers', arguments)
+  assert (tmp_path / 'widths.png').read_bytes().startswith(b'\x89PNG')
+
+
 def test_samplers_are_compared_with_labels_too(run):
   arguments = (
     '--likelihood=categorical --widths=4 --nums_data=5 --num_test=3 --num_gradients=100 '
@@ -168,7 +183,8 @@ def test_the_peak_memory_of_a_gradient_is_measured_in_a_process_of_its_own(run, 
   commands = []
 
   def start(command, **_):
-    commands.append(command)
+    if command[0] == sys.executable:  # not git, which tells the commit
+      commands.append(command)
     return types.SimpleNamespace(stdout=printed)
 
   monkeypatch.setattr(subprocess, 'run', start)

@@ -48,7 +48,7 @@ def test_rows_say_where_they_come_from():
   [row] = results.measured([{'n': 1}], lambda case: {})
   made = row['made']
   assert made['version'] == tfr.__version__ and made['cores'] >= 1 and made['processor']
-  assert set(made) == {'version', 'commit', 'date', 'processor', 'cores'}
+  assert set(made) == {'version', 'commit', 'date', 'processor', 'cores', 'seconds'}
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,12 @@ def test_sites_are_stationary(kind, output_scale, monkeypatch):
   np.testing.assert_allclose(1 / variances, curvature, rtol=1e-8)
 
 
+def test_rounds_that_have_not_converged_are_told(monkeypatch):
+  monkeypatch.setattr(sites, '_NUM_ROUNDS', 3)
+  with pytest.warns(UserWarning, match='`regularizer=.sites.` have not converged in 3 rounds'):
+    sites.fit(_posterior('categorical'))
+
+
 def test_the_surrogate_is_not_stationary():
   posterior = _posterior('categorical', n=12, output_scale=10.0)
   ratio = np.asarray(posterior.sites.variances) / posterior.surrogate_variance

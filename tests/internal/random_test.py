@@ -33,6 +33,26 @@ def test_threefry_gives_the_known_answers(counters, key, words):
   assert tuple(int(w) for w in random.threefry(key, counters)) == words
 
 
+@pytest.mark.parametrize('seed', [(1, 2), (-5, 2**31 - 1)])
+def test_philox_is_that_of_tensorflow_compiled_or_not(seed):
+  seed = tf.constant(seed)
+
+  def draw(seed):
+    words = [random.random_bits([3, 5], dtype, seed) for dtype in (tf.float32, tf.float64)]
+    return *words, *random.split_seed(seed, n=3), random.fold_fn(seed)(7)
+
+  dtypes = tf.uint32, tf.uint64
+  expected = [
+    *(tf.random.stateless_uniform([3, 5], seed, None, None, d, alg='philox') for d in dtypes),
+    *tf.random.split(seed, num=3, alg='philox'),
+    tf.random.fold_in(seed, 7, alg='philox'),
+  ]
+  for actual in (draw(seed), tf.function(draw, jit_compile=True)(seed)):
+    for a, b in zip(actual, expected, strict=True):
+      assert a.dtype == b.dtype
+      np.testing.assert_array_equal(a, b)
+
+
 def test_box_muller_is_that_of_its_formula():
   words = np.random.default_rng(0).integers(0, 2**32, size=(2, 100_000), dtype=np.uint32)
   words[:, :4] = [[0, 2**32 - 1, 0, 2**32 - 1], [0, 2**31, 2**31 - 1, 2**32 - 1]]

@@ -2,8 +2,6 @@
 
 import json
 import socket
-import subprocess
-import sys
 
 import pytest
 
@@ -108,14 +106,11 @@ def test_an_address_where_something_else_answers_is_no_tpu():
       strategies.make_strategy('tpu', address, most_seconds=10.0)
 
 
-def test_a_machine_without_a_tpu_says_so(tmp_path):
-  command = [sys.executable, '-m', 'tfp_reprior', 'sample', '--data=toy', '--strategy=tpu']
-  result = subprocess.run(
-    [*command, f'--run_dir={tmp_path}'], capture_output=True, text=True, timeout=300
-  )
-  assert result.returncode == 1
-  assert 'error: No TPU can be used there (TPUs not found' in result.stderr
-  assert result.stderr.strip().endswith('Received: devices=local')
+def test_a_machine_without_a_tpu_says_so(tmp_path, capsys):
+  assert main.main(['sample', '--data=toy', '--strategy=tpu', f'--run_dir={tmp_path}']) == 1
+  said = capsys.readouterr().err
+  assert 'error: No TPU can be used there (TPUs not found' in said
+  assert said.strip().endswith('Received: devices=local')
 
 
 def test_workers_take_all_their_devices(monkeypatch):

@@ -65,3 +65,14 @@ def test_panels_share_one_legend():
     drawing.legend(figure)
     [legend] = figure.legends
     assert [text.get_text() for text in legend.get_texts()] == ['mine']
+
+
+def test_samplers_have_the_style_of_where_they_move():
+  for name in ('standard', 'uncalibrated_standard', 'nuts_standard'):
+    assert drawing.sampler_style(name) == drawing.STANDARD
+  for name in ('rotation', 'uncalibrated_langevin', 'nuts_repriorised'):
+    assert drawing.sampler_style(name) == drawing.REPRIORISED
+  for name in ('auto', 'auto@1', 'auto:inf@2'):
+    assert drawing.sampler_style(name) == drawing.DATA_SPACE
+  samplers = (drawing.STANDARD, drawing.REPRIORISED, drawing.DATA_SPACE)
+  assert not {style['color'] for style in samplers} & set(drawing.QUANTITY_COLORS)

@@ -14,6 +14,7 @@ import pytest
 import tfp_reprior as tfr
 
 _CHROMIUM = shutil.which('chromium')
+pytestmark = pytest.mark.skipif(_CHROMIUM is None, reason='chromium is not installed')
 _WIDTHS = (1280, 390)
 _SECONDS = 90
 _FLAGS = (
@@ -56,8 +57,6 @@ addEventListener('load', () => {{
 
 def _browse(page, folder):
   """What is measured at each of `_WIDTHS`, and what the console says."""
-  if _CHROMIUM is None:
-    pytest.skip('chromium is not installed')
   copy = html.escape(page.replace('<head>', f'<head>{_POLICY}', 1))
   frames = ''.join(
     f'<iframe style="border:0" width="{width}" height="800" srcdoc="{copy}"></iframe>'

@@ -132,9 +132,9 @@ CLASS_PLOTS = [
 @pytest.mark.parametrize(
   ('kind', 'first'), [('categorical', 'Probabilities, 6 of 8'), ('bernoulli', 'Probabilities')]
 )
-def test_likelihoods_of_classes_have_probabilities(kind, first, write, request):
+def test_likelihoods_of_classes_have_probabilities(kind, first, write_text, request):
   result = request.getfixturevalue(kind)
-  page = write(result)
+  page = write_text(result)
   titles = re.findall(r'<figure class="card"><h4>(.*?)</h4>', page)
   assert titles[:5] == [first, 'What is taken for what', *CLASS_PLOTS]
   tiles, figures = _tiles(page), result.evaluate()
@@ -163,8 +163,8 @@ def test_without_test_targets_classes_have_probabilities_only(write_text, catego
   assert 'What is taken for what' not in titles
 
 
-def test_classes_have_reliability_and_warm_up(write, classes):
-  page = write(classes)
+def test_classes_have_reliability_and_warm_up(write_text, classes):
+  page = write_text(classes)
   titles = re.findall(r'<figure class="card"><h4>(.*?)</h4>', page)
   assert titles[:5] == ['What is taken for what', *CLASS_PLOTS, 'Error against uncertainty']
   accuracy = classes.evaluate()['accuracy']
@@ -179,8 +179,8 @@ def test_classes_have_reliability_and_warm_up(write, classes):
   assert rows[str(first + 1)][:2] == expected and rows[str(first + 1)][3] == f'{best[first]:.2f}'
 
 
-def test_the_page_is_well_formed_and_needs_nothing_else(write, regression, classes):
-  page = write(regression, classes)
+def test_the_page_is_well_formed_and_needs_nothing_else(write, categorical, classes):
+  page = write(categorical, classes)
   outline = _Outline(page)
   assert outline.levels[0] == 1 and outline.levels.count(1) == 1
   assert np.max(np.diff(outline.levels)) == 1
@@ -361,7 +361,7 @@ def test_the_same_result_gives_the_same_page(write, regression, regression_page)
   assert write(regression) == regression_page
 
 
-def test_slow_figures_are_computed_once(write, pretend, noise, monkeypatch):
+def test_slow_figures_are_computed_once(write_text, pretend, noise, monkeypatch):
   calls = []
   result = pretend(noise(20, 2, 3))
   kind = type(result)
@@ -374,7 +374,7 @@ def test_slow_figures_are_computed_once(write, pretend, noise, monkeypatch):
       return original(self, *args, **kwargs)
 
     monkeypatch.setattr(owner, name, counted)
-  write(result, pretend(noise(30, 2, 3)))
+  write_text(result, pretend(noise(30, 2, 3)))
   assert sorted(calls) == ['effective_sample_size'] * 4 + ['evaluate'] * 2 + ['predict'] * 2
 
 

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+import tensorflow as tf
 import tensorflow_probability as tfp
 import toys
 
@@ -46,7 +47,7 @@ def test_the_temperature_is_that_of_the_likelihood_and_not_of_the_map():
   state = sampler.start_fn(3, seed=1)
   plain, cold = (
     sampler.kernel_fn(0.1, 0.2, inverse_temperature=b).bootstrap_results(state).target_log_prob
-    for b in (None, 3.0)
+    for b in (1.0, 3.0)
   )
   log_likelihood = posterior.log_likelihood_fn(*sampler.theta_fn(state))
   np.testing.assert_allclose(cold, plain + 2.0 * log_likelihood, rtol=1e-10)
@@ -58,13 +59,41 @@ def test_the_temperature_does_not_change_the_prior_of_unknown_noise():
   state = sampler.start_fn(3, seed=1)
   plain, cold = (
     sampler.kernel_fn(0.1, 0.2, inverse_temperature=b).bootstrap_results(state).target_log_prob
-    for b in (None, 3.0)
+    for b in (1.0, 3.0)
   )
   density = tfr.CollapsedPosterior(posterior)
   expected = 2.0 * density.log_likelihood_fn(
     *parameter_coordinates.ParameterCoordinates(posterior).forward(state)
   )
   np.testing.assert_allclose(cold - plain, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize('name', ['rotation', 'langevin'])
+def test_the_gradient_is_traced_once_for_warm_up_and_sampling(name, monkeypatch):
+  sampler = tfr.make_sampler(toys.tiny_posterior(), name)
+  state = sampler.start_fn(3, seed=1)
+  traced = []
+  features_fn = sampler.posterior.features_fn
+
+  def count(*parts):
+    traced.append(parts)
+    return features_fn(*parts)
+
+  monkeypatch.setattr(sampler.posterior, 'features_fn', count)
+  values = []
+  for beta, is_calibrated in ((3.0, True), (1.0, True), (1.0, False)):
+    temperature = tf.constant(beta, tf.float64)
+
+    @tf.function(autograph=False)
+    def run(state, temperature, is_calibrated=is_calibrated):
+      kernel = sampler.kernel_fn(0.1, 0.2, 3, temperature, is_calibrated)
+      results = kernel.bootstrap_results(state)
+      return results.target_log_prob, kernel.one_step(state, results, seed=[1, 2])
+
+    values.append(run(state, temperature)[0])
+  assert len(traced) == 1
+  assert np.all(values[0] != values[1]), 'of another temperature by the same graph'
+  np.testing.assert_allclose(values[1], sampler.log_likelihood_fn(*state), rtol=1e-10)
 
 
 def test_angles_are_bounded():

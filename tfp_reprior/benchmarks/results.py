@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import subprocess
+import time
 
 from tfp_reprior import version
 from tfp_reprior.benchmarks import timing
@@ -32,14 +33,17 @@ def measured(cases, measure_fn, path=None):
     path: A .json file, written anew after each row; by default none.
 
   Yields:
-    Dicts of the case, its figures, and under `'made'` the `provenance`.
+    Dicts of the case, its figures, and under `'made'` the `provenance` and seconds.
   """
   path = None if path is None else pathlib.Path(path)
   done = load(path) if path is not None and path.exists() else []
   for case in cases:
     known = [row for row in done if case.items() <= row.items()]
     if not known:
-      known = [{**case, **measure_fn(case), 'made': provenance()}]
+      begin = time.monotonic()
+      figures = measure_fn(case)
+      made = {**provenance(), 'seconds': round(time.monotonic() - begin, 1)}
+      known = [{**case, **figures, 'made': made}]
       if path is not None and path.exists():
         done = load(path)  # again: another command may have written to it meanwhile
       done += known

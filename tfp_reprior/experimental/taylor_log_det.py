@@ -100,7 +100,7 @@ def taylor_log_det(potential, parts, coefficients, event_ndims, series):
     `[*chains]`, with gradients for parts and coefficients.
   """
   chain_ndims = parts[0].shape.rank - event_ndims[0]
-  [seed] = random.split_seed(series.seed, n=1)
+  seed_fn = random.fold_fn(*random.split_seed(series.seed, n=1))
 
   def batch_sum(i, coefficients, parts):
     """The sum over the i-th batch of probes, `[*chains]`."""
@@ -108,7 +108,7 @@ def taylor_log_det(potential, parts, coefficients, event_ndims, series):
     shapes = [
       (series.batch_size, *[1] * chain_ndims, *p.shape[chain_ndims:]) for p in parts
     ]  # the same for all chains
-    signs = random.sign_parts(shapes, parts[0].dtype, tf.random.fold_in(seed, i, alg='philox'))
+    signs = random.sign_parts(shapes, parts[0].dtype, seed_fn(i))
     probes = [tf.broadcast_to(z, tf.shape(c)) for z, c in zip(signs, copies, strict=True)]
     with tf.GradientTape(persistent=True) as tape:
       tape.watch(copies)

@@ -3,10 +3,7 @@
 from tfp_reprior.figures import chains, recipes
 from tfp_reprior.plots import drawing
 
-_SAMPLERS = {
-  'uncalibrated_standard': drawing.STANDARD,
-  'uncalibrated_langevin': drawing.REPRIORISED,
-}
+_SAMPLERS = ('uncalibrated_standard', 'uncalibrated_langevin')
 _TITLES = {'fcn': 'fully connected', 'wide_resnet': 'Wide ResNet'}
 _PROBLEMS = {
   'smoke': {
@@ -15,7 +12,7 @@ _PROBLEMS = {
   },
   'laptop': {
     'fcn': ({'width': 256, 'depth': 3}, (64, 256, 1024)),
-    'wide_resnet': ({'width': 8, 'depth': 8}, (32, 64, 128)),
+    'wide_resnet': ({'width': 8, 'depth': 8}, (32,)),
   },
   'paper': {
     'fcn': ({'width': 1024, 'depth': 3}, (1024, 10240, 40960)),
@@ -24,7 +21,7 @@ _PROBLEMS = {
 }
 _RUN = {
   'smoke': chains.SMOKE_RUN,
-  'laptop': {'num_results': 400, 'thinning': 5, 'num_warmup_steps': 1000},
+  'laptop': {'num_results': 200, 'thinning': 5, 'num_warmup_steps': 1000},
   'paper': {'num_results': 30_000, 'thinning': 100, 'num_warmup_steps': 20_000},
 }
 # As in the paper; by default that of the noise.
@@ -69,7 +66,8 @@ def _make_draw(key, label):
           curves = row['curves'][name]
           low, mean, high = recipes.spread(curves[key])
           i = nums_train.index(row['num_train'])
-          style = {**_SAMPLERS[row['run']['sampler']], 'linestyle': _DASHES[i], 'marker': None}
+          style = {**drawing.sampler_style(row['run']['sampler']), 'marker': None}
+          style['linestyle'] = _DASHES[i]
           style['label'] = style['label'] if i == 0 else None
           drawing.curve_with_band(ax, curves['steps'], mean, low, high, **style)
           everything += [*low, *high]
@@ -85,7 +83,7 @@ def _make_draw(key, label):
         frameon=False,
       )
     for ax, name in zip(grid[:, 0], chains.NAMES, strict=True):
-      ax.set_ylabel(f'{label}, {chains.NAMES[name]}')
+      ax.set_ylabel(f'{label},\n{chains.NAMES[name]}')
     figure.supxlabel(f'steps ({recipes.DATA[rows[0]["data"]]})', fontsize=9)
     drawing.legend(figure)
 
@@ -94,9 +92,12 @@ def _make_draw(key, label):
 
 RECIPES = {
   'ess-architecture': recipes.Recipe(
-    _pieces, chains.compute, _make_draw('ess_per_step', 'ESS per step')
+    _pieces,
+    chains.compute,
+    _make_draw('ess_per_step', 'effective samples per step'),
+    work=chains.work,
   ),
   'rhat': recipes.Recipe(
-    _pieces, chains.compute, _make_draw('r_hat_squared_minus_1', 'R-hat² − 1')
+    _pieces, chains.compute, _make_draw('r_hat_squared_minus_1', 'R-hat² − 1'), work=chains.work
   ),
 }

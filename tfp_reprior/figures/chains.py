@@ -5,11 +5,11 @@ import warnings
 import numpy as np
 
 from tfp_reprior import data as data_lib
-from tfp_reprior import diagnostics, likelihoods, models, sampling
+from tfp_reprior import diagnostics, likelihoods, sampling
 from tfp_reprior.diagnostics import convergence
+from tfp_reprior.figures import estimate
 
 NAMES = {'theta': 'weights', 'f': 'outputs'}
-_MODELS = {'fcn': models.fcn, 'cnn': models.cnn, 'wide_resnet': models.wide_resnet}
 _NUM_LENGTHS = 12
 # Settings of the smallest runs: without burn-in, which would be traced as well.
 SMOKE_RUN = {'num_results': 12, 'num_burnin_steps': 0, 'thinning': 1, 'step_size': 0.02}
@@ -33,7 +33,7 @@ def compute(piece, context):
   data = data_lib.load(
     piece['data'], piece['num_train'], piece['num_test'], piece['seed'], context.data_dir
   )
-  make_model = _MODELS[piece['model']]
+  make_model = estimate.MODELS[piece['model']]
   # The posteriors and the map of the paper.
   is_categorical = piece['likelihood'] == 'categorical'
   likelihood = (
@@ -71,6 +71,19 @@ def compute(piece, context):
   if result.num_chains > 1:
     figures['curves'] = {name: _curves(result, name) for name in NAMES}
   return figures
+
+
+def work(piece):
+  """What a piece consists of: the steps of its run, those of warm-up among them."""
+  run = piece['run']
+  return estimate.Work(
+    run['num_results'] * run['thinning'] + run.get('num_warmup_steps', 0),
+    piece['num_train'],
+    piece['model'],
+    piece['network'],
+    estimate.INPUT_SHAPES[piece['data']],
+    run['num_chains'],
+  )
 
 
 def _ess_per_step(result, name, num_draws=None):

@@ -6,14 +6,14 @@ from tfp_reprior import data as data_lib
 from tfp_reprior import models, theory
 from tfp_reprior.densities import collapsed_posterior
 from tfp_reprior.densities import posterior as posterior_lib
-from tfp_reprior.figures import recipes
+from tfp_reprior.figures import estimate, recipes
 from tfp_reprior.internal import random
 from tfp_reprior.plots import drawing
 from tfp_reprior.sampling import runner, samplers
 
 _WIDTHS = {
   'smoke': (8, 32),
-  'laptop': (32, 64, 128, 256, 512, 1024),
+  'laptop': (32, 64, 128, 256, 512),
   'paper': (32, 64, 128, 256, 512, 1024, 2048, 4096),
 }
 # The divergence grows with the number of data; beyond a few nats it cannot be estimated.
@@ -23,7 +23,7 @@ _NUM_TRAIN = {
 }
 _NOISE_SCALE = 0.1
 _FEW = 10  # effective draws
-_NUM_DRAWS = {'smoke': 50, 'laptop': 4000, 'paper': 100_000}
+_NUM_DRAWS = {'smoke': 50, 'laptop': 1000, 'paper': 100_000}
 _CHAIN = {
   'smoke': {'num_chains': 2, 'num_draws': 5, 'thinning': 2, 'step_size': 0.05},
   'laptop': {'num_chains': 4, 'num_draws': 100, 'thinning': 10, 'step_size': 0.05},
@@ -47,6 +47,18 @@ def _make_pieces(name, settings):
   return pieces
 
 
+def _work(piece):
+  chain = piece.get('chain')
+  if chain is None:
+    # In two coordinates, by values; to draw the weights takes longer than that for few data.
+    num_gradients, num_chains = 3 * piece['num_draws'], 1
+  else:
+    num_gradients, num_chains = chain['num_draws'] * (chain['thinning'] + 3), chain['num_chains']
+  shape = estimate.INPUT_SHAPES[piece['data']]
+  network = {'width': piece['width']}
+  return estimate.Work(num_gradients, piece['num_train'], 'fcn', network, shape, num_chains)
+
+
 def _compute_kl(piece, context):
   posterior = _posterior(piece, context)
   kernel = theory.nngp_kernel(posterior.split, posterior.x)
@@ -61,7 +73,7 @@ def _compute_kl(piece, context):
 
 def _draw_kl(figure, rows):
   widths = [row['width'] for row in rows]
-  for ax, name in zip(figure.subplots(1, 2), ('phi', 'theta'), strict=True):
+  for ax, name in zip(drawing.stacked(figure, 2), ('phi', 'theta'), strict=True):
     values, errors = (
       np.array([row[name][key] for row in rows]) for key in ('value', 'standard_error')
     )
@@ -77,8 +89,8 @@ def _draw_kl(figure, rows):
       expected = values[-1] * widths[-1] / np.array(widths)
       ax.plot(widths, expected, color=drawing.INK, linestyle=':', label='1 / width')
     drawing.log_log(ax, widths, values)
-    ax.set_title(rf'$\{name}$', fontsize=9)
-  figure.axes[0].set_ylabel('KL(N(0, I) || posterior)')
+    ax.set_title(f'posterior of {name}', fontsize=9)
+    ax.set_ylabel('divergence of N(0, I), nats')
   figure.supxlabel(f'width ({recipes.describe(rows[0])})', fontsize=9)
   drawing.legend(figure)
 
@@ -128,20 +140,24 @@ def _draw_gradients(figure, rows):
   expected = middle[-1] * np.sqrt(widths[-1] / np.array(widths))
   ax.plot(widths, expected, color=drawing.INK, linestyle=':', label=r'width$^{-1/2}$')
   normal = [row['normal'] for row in rows]
-  ax.plot(widths, normal, color=drawing.MUTED, linestyle='--', label=r'$|\nabla \log N|$')
+  ax.plot(widths, normal, color=drawing.MUTED, linestyle='--', label='gradient of N(0, I)')
   drawing.log_log(ax, widths, [*everything, *normal])
   ax.set_xlabel(f'width ({recipes.describe(rows[0])})')
-  ax.set_ylabel(r'$|\nabla \log p - \nabla \log N|$')
+  ax.set_ylabel('distance of the gradient from that of N(0, I)')
   drawing.legend(figure)
 
 
 RECIPES = {
   'kl-width': recipes.Recipe(
-    _make_pieces('kl-width', lambda scale: {'num_draws': _NUM_DRAWS[scale]}), _compute_kl, _draw_kl
+    _make_pieces('kl-width', lambda scale: {'num_draws': _NUM_DRAWS[scale]}),
+    _compute_kl,
+    _draw_kl,
+    work=_work,
   ),
   'gradient-width': recipes.Recipe(
     _make_pieces('gradient-width', lambda scale: {'chain': _CHAIN[scale]}),
     _compute_gradients,
     _draw_gradients,
+    work=_work,
   ),
 }

@@ -8,7 +8,7 @@ from tfp_reprior import compilation, models
 from tfp_reprior import data as data_lib
 from tfp_reprior.densities import collapsed_posterior
 from tfp_reprior.densities import posterior as posterior_lib
-from tfp_reprior.figures import recipes
+from tfp_reprior.figures import estimate, recipes
 
 _NAMES = ('standard', 'repriorised')
 _SCALES = {
@@ -62,6 +62,18 @@ def _compute(piece, context):
     'log_prob': log_prob,
     'depth': {**depth, 'ratio': depth['standard'] / depth['repriorised']},
   }
+
+
+def _work(piece):
+  num_values = len(_NAMES) * piece['num_points'] ** 2 / 3  # at a third of a gradient
+  return estimate.Work(
+    piece['num_training_steps'] + num_values / 3,  # for three corners
+    piece['num_train'],
+    'fcn',
+    {'width': piece['width']},
+    estimate.INPUT_SHAPES[piece['data']],
+    num_chains=3,
+  )
 
 
 def _train(posterior, piece):
@@ -132,4 +144,4 @@ def _draw(figure, rows):
   bar.set_label(f'log10(1 + nats below the highest point), {recipes.DATA[rows[0]["data"]]}')
 
 
-RECIPES = {'energy-landscape': recipes.Recipe(_pieces, _compute, _draw)}
+RECIPES = {'energy-landscape': recipes.Recipe(_pieces, _compute, _draw, work=_work)}

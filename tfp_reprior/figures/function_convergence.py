@@ -5,7 +5,7 @@ import numpy as np
 from tfp_reprior import models, theory
 from tfp_reprior.densities import collapsed_posterior
 from tfp_reprior.densities import posterior as posterior_lib
-from tfp_reprior.figures import recipes
+from tfp_reprior.figures import estimate, recipes
 from tfp_reprior.internal import random
 from tfp_reprior.plots import drawing
 from tfp_reprior.theory import prior_draws
@@ -91,4 +91,10 @@ def _draw(figure, rows):
   drawing.legend(figure)
 
 
-RECIPES = {'function-convergence': recipes.Recipe(_pieces, _compute, _draw)}
+def _work(piece):
+  network = {'width': piece['width'], 'depth': piece['network']['depth']}
+  num_data = piece['num_points'] + len(piece['x'])
+  return estimate.Work(piece['num_draws'] / 3, num_data, 'fcn', network, (1,))
+
+
+RECIPES = {'function-convergence': recipes.Recipe(_pieces, _compute, _draw, work=_work)}

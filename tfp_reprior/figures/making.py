@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import shutil
+import sys
 import time
 import warnings
 from collections.abc import Sequence
@@ -57,7 +58,8 @@ def make_figure(
       use scikit-learn's digits.
     seed: Integer, of everything random; or several, if the figure is of effective samples against
       width or data: it then shows means over seeds, and their range.
-    progress: Whether to show progress bars.
+    progress: Whether to say how long it will take, which takes some seconds to find out, and to
+      show progress bars.
 
   Returns:
     The path of the `.png`.
@@ -70,9 +72,7 @@ def make_figure(
   path = tfr.figures.make_figure('linear-map', scale='smoke', out='figures', progress=False)
   ```
   """
-  from tqdm import auto  # with what follows, kept out of `tfp-reprior figure --help`
-
-  from tfp_reprior.internal import checks, files
+  from tfp_reprior.internal import checks, files  # kept out of `tfp-reprior figure --help`
   from tfp_reprior.plots import drawing
 
   checks.one_of('name', name, tuple(FIGURES))
@@ -88,9 +88,9 @@ def make_figure(
   with files.writing_to('out', out):
     files.make_folder(out / 'pieces')
   with drawing.canvas(7.2, 2.9) as figure:  # first, because it fails without matplotlib
-    rows = []
-    for piece in auto.tqdm(pieces, desc=name, unit='piece', disable=not progress):
-      rows.append({**piece, **_finish(recipe, piece, family, out / 'pieces', data_dir, progress)})
+    store = _Store(recipe, family, out / 'pieces', data_dir, progress)
+    _finish_all(store, pieces, f'{name}, scale {scale}', scale == 'smoke')
+    rows = [{**piece, **store.load(piece)} for piece in pieces]
     recipe.draw(figure, rows)
     lines = ',\n'.join(json.dumps(row) for row in rows)
     text = f'{{"figure": "{name}", "scale": "{scale}", "rows": [\n{lines}\n]}}\n'
@@ -101,25 +101,71 @@ def make_figure(
   return path.with_suffix('.png')
 
 
-def _finish(recipe, piece, family, folder, data_dir, progress):
-  """The results of a piece and how they were made, read if there are any, or computed and kept."""
-  from tfp_reprior.benchmarks import results as results_lib
-  from tfp_reprior.figures import recipes
-  from tfp_reprior.internal import files
+class _Store:
+  """The results of pieces and how they were made, in a folder."""
 
-  key = json.dumps({'family': family, 'version': __version__, 'piece': piece}, sort_keys=True)
-  digest = hashlib.sha256(key.encode()).hexdigest()[:16]
-  path = folder / f'{family}-{digest}.json'
-  if path.exists():
+  def __init__(self, recipe, family, folder, data_dir, progress):
+    self.recipe = recipe
+    self.progress = progress
+    self._family, self._folder, self._data_dir = family, folder, data_dir
+
+  def load(self, piece):
+    """The results of a piece; None if there are none."""
+    from tfp_reprior.internal import files
+
+    path = self._path(piece)
+    if not path.exists():
+      return None
     try:
       return files.load_json(path)[0]['results']
     except errors.InputError as e:
       warnings.warn(f'{e}; it is made again.', stacklevel=2)
-  run_dir = folder / f'{family}-{digest}'
-  begin = time.monotonic()
-  results = recipe.compute(piece, recipes.Context(data_dir, run_dir, progress))
-  made = {**results_lib.provenance(), 'seconds': round(time.monotonic() - begin, 1)}
-  results = {**results, 'made': made}
-  files.save_json(path, {'piece': piece, 'results': results})
-  shutil.rmtree(run_dir, ignore_errors=True)
-  return results
+      return None
+
+  def make(self, piece):
+    """Computes a piece, and keeps its results. Returns the seconds that it took."""
+    from tfp_reprior.benchmarks import results as results_lib
+    from tfp_reprior.figures import recipes
+    from tfp_reprior.internal import files
+
+    path = self._path(piece)
+    run_dir = path.with_suffix('')
+    begin = time.monotonic()
+    results = self.recipe.compute(piece, recipes.Context(self._data_dir, run_dir, self.progress))
+    seconds = time.monotonic() - begin
+    made = {**results_lib.provenance(), 'seconds': round(seconds, 1)}
+    files.save_json(path, {'piece': piece, 'results': {**results, 'made': made}})
+    shutil.rmtree(run_dir, ignore_errors=True)
+    return seconds
+
+  def _path(self, piece):
+    key = {'family': self._family, 'version': __version__, 'piece': piece}
+    digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:16]
+    return self._folder / f'{self._family}-{digest}.json'
+
+
+def _finish_all(store, pieces, what, is_smoke):
+  """Computes the pieces that are missing; says before how long it takes, and then what is left."""
+  from tqdm import auto
+
+  from tfp_reprior.figures import estimate
+
+  todo = [piece for piece in pieces if store.load(piece) is None]
+  if not store.progress or not todo:
+    for piece in todo:
+      store.make(piece)
+    return
+  work = store.recipe.work
+  works = [None if work is None else work(piece) for piece in todo]
+  clock = estimate.Clock(estimate.seconds_of(works, is_smoke))
+  auto.tqdm.write(
+    f'{what}: {len(pieces)} pieces, {len(pieces) - len(todo)} of them done before; '
+    f'{estimate.as_text(clock.seconds_left)} for the others.',
+    file=sys.stderr,
+  )
+  bar_format = '{desc}: {n_fmt} of {total_fmt} pieces [{elapsed}{postfix}]'
+  with auto.tqdm(desc=what, total=len(todo), bar_format=bar_format) as bar:
+    for piece in todo:
+      bar.set_postfix_str(f'{estimate.as_text(clock.seconds_left)} left')
+      clock.finish(store.make(piece))
+      bar.update()

@@ -3,31 +3,28 @@
 from tfp_reprior.figures import chains, recipes
 from tfp_reprior.plots import drawing
 
-_SAMPLERS = {
-  'uncalibrated_standard': drawing.STANDARD,
-  'uncalibrated_langevin': drawing.REPRIORISED,
-}
+_SAMPLERS = ('uncalibrated_standard', 'uncalibrated_langevin')
 _RUN = {
   'smoke': chains.SMOKE_RUN,
-  'laptop': {'num_results': 1000, 'thinning': 5, 'num_warmup_steps': 1000},
+  'laptop': {'num_results': 400, 'thinning': 5, 'num_warmup_steps': 1000},
   'paper': {'num_results': 120_000, 'thinning': 25, 'num_warmup_steps': 20_000},
 }
 _DEPTH = {'smoke': 1, 'laptop': 3, 'paper': 3}
 _NUM_TEST = {'smoke': 3, 'laptop': 100, 'paper': 100}
 _SWEEPS = {
   'ess-width': {
-    'smoke': [(4, 6), (8, 6)],  # width, number of data
+    'smoke': [(8, 6)],  # width, number of data
     'laptop': [(w, 64) for w in (32, 64, 128, 256, 512)],
     'paper': [(w, 256) for w in (32, 64, 128, 384, 512, 768, 1024)],
   },
   'categorical': {
-    'smoke': [(4, 6), (8, 6)],
+    'smoke': [(4, 6)],
     'laptop': [(w, 64) for w in (32, 64, 128, 256)],
     'paper': [(w, 256) for w in (32, 64, 128, 256)],
   },
   'ess-dataset': {
-    'smoke': [(8, 6), (8, 12)],
-    'laptop': [(256, n) for n in (16, 32, 64, 128, 256)],
+    'smoke': [(8, 6)],  # of which ess-width has the pieces, too
+    'laptop': [(512, n) for n in (64, 128, 256)],
     'paper': [(512, n) for n in (16, 32, 64, 128, 256, 512, 1024, 2048)],
   },
 }
@@ -62,26 +59,30 @@ def _draw_dataset(figure, rows):
 
 
 def _draw(figure, rows, x_fn, label):
-  for ax, name in zip(figure.subplots(1, 2), chains.NAMES, strict=True):
+  for ax, name in zip(drawing.stacked(figure, 2), chains.NAMES, strict=True):
     everything = []
-    for sampler, style in _SAMPLERS.items():
+    for sampler in _SAMPLERS:
       chosen = [row for row in rows if row['run']['sampler'] == sampler]
       x = sorted({x_fn(row) for row in chosen})
       figures = [[row['ess_per_step'][name] for row in chosen if x_fn(row) == at] for at in x]
       low, mean, high = recipes.spread([recipes.over_seeds(f) for f in figures])
-      drawing.curve_with_band(ax, x, mean, low, high, **style)
+      drawing.curve_with_band(ax, x, mean, low, high, **drawing.sampler_style(sampler))
       everything += [*low, *high]
     drawing.log_log(ax, x, everything)
     ax.set_title(chains.NAMES[name], fontsize=9)
-  figure.axes[0].set_ylabel('effective samples per step')
+    ax.set_ylabel('effective samples per step')
   figure.supxlabel(label, fontsize=9)
   drawing.legend(figure)
 
 
 RECIPES = {
-  'ess-width': recipes.Recipe(_make_pieces('ess-width'), chains.compute, _draw_width, True),
-  'ess-dataset': recipes.Recipe(_make_pieces('ess-dataset'), chains.compute, _draw_dataset, True),
+  'ess-width': recipes.Recipe(
+    _make_pieces('ess-width'), chains.compute, _draw_width, True, chains.work
+  ),
+  'ess-dataset': recipes.Recipe(
+    _make_pieces('ess-dataset'), chains.compute, _draw_dataset, True, chains.work
+  ),
   'categorical': recipes.Recipe(
-    _make_pieces('categorical', 'categorical'), chains.compute, _draw_width, True
+    _make_pieces('categorical', 'categorical'), chains.compute, _draw_width, True, chains.work
   ),
 }

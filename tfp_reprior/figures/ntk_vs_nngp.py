@@ -7,7 +7,7 @@ from tfp_reprior import data as data_lib
 from tfp_reprior import diagnostics, experimental, models
 from tfp_reprior.densities import composed_posterior
 from tfp_reprior.densities import posterior as posterior_lib
-from tfp_reprior.figures import recipes
+from tfp_reprior.figures import estimate, recipes
 from tfp_reprior.internal import parts as parts_lib
 from tfp_reprior.internal import random
 from tfp_reprior.mcmc import underdamped_langevin
@@ -16,7 +16,7 @@ from tfp_reprior.sampling import runner
 
 _MAPS = {
   'readout': {**drawing.REPRIORISED, 'label': 'readout (NNGP) map'},
-  'linearised': {'color': drawing.COLORS[2], 'marker': '^', 'label': 'linearised (NTK) map'},
+  'linearised': {'color': drawing.COLORS[3], 'marker': 'D', 'label': 'linearised (NTK) map'},
 }
 _MEASURES = {'proj': 'weights', 'dots': r'$|\theta|^2$'}
 _REGULARIZERS = {
@@ -95,6 +95,20 @@ def _compute(piece, context):
     seed,
   )
   return choose(trace, piece['step_sizes'], piece['thinning'])
+
+
+def _work(piece):
+  series = piece['series']
+  # A term of the series is two passes more for each probe, forth and back.
+  cost = 1 if piece['map'] == 'readout' else 1 + 2 * series['order'] * series['num_probes']
+  return estimate.Work(
+    cost * piece['num_draws'] * piece['thinning'],
+    piece['num_train'],
+    'fcn',
+    piece['network'],
+    estimate.INPUT_SHAPES[piece['data']],
+    len(piece['step_sizes']) * piece['num_chains'],
+  )
 
 
 def _map(piece, posterior):
@@ -178,7 +192,7 @@ def _draw(figure, rows):
       drawing.log_log(ax, x, everything)
     column[0].set_title(f'n = {num_train}', fontsize=9)
   for ax, name in zip(grid[:, 0], _MEASURES, strict=True):
-    ax.set_ylabel(f'ESS per step, {_MEASURES[name]}')
+    ax.set_ylabel(f'effective samples per step, {_MEASURES[name]}')
   width = rows[0]['network']['width']
   figure.supxlabel(
     rf'$\lambda$ ({recipes.DATA[rows[0]["data"]]}, width {width}, noise variance 0.01)', fontsize=9
@@ -186,4 +200,4 @@ def _draw(figure, rows):
   drawing.legend(figure)
 
 
-RECIPES = {'ntk-vs-nngp': recipes.Recipe(_pieces, _compute, _draw)}
+RECIPES = {'ntk-vs-nngp': recipes.Recipe(_pieces, _compute, _draw, work=_work)}

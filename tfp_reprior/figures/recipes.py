@@ -19,12 +19,15 @@ class Recipe(NamedTuple):
     compute: Function of a piece and a `Context`; returns a dict of numbers, text and lists.
     draw: Function of a matplotlib figure and a list of rows, each a piece with its results.
     takes_seeds: Whether rows may be of several seeds.
+    work: Function of a piece; returns its `estimate.Work`, from which we tell the time that it will
+      take. By default pieces take no time worth mentioning.
   """
 
   pieces: Callable
   compute: Callable
   draw: Callable
   takes_seeds: bool = False
+  work: Callable | None = None
 
 
 class Context(NamedTuple):

@@ -12,7 +12,7 @@ _DEPTH = {'smoke': 1, 'laptop': 3, 'paper': 3}
 _NUM_TEST = {'smoke': 3, 'laptop': 100, 'paper': 100}
 _RUN = {
   'smoke': chains.SMOKE_RUN,
-  'laptop': {'num_results': 1500, 'thinning': 4, 'num_warmup_steps': 1000},
+  'laptop': {'num_results': 500, 'thinning': 4, 'num_warmup_steps': 1000},
   'paper': {'num_results': 100_000, 'thinning': 10, 'num_warmup_steps': 20_000},
 }
 _PAPER = 'uncalibrated_langevin'
@@ -57,4 +57,4 @@ def _draw(figure, rows):
   drawing.legend(figure)
 
 
-RECIPES = {'samplers': recipes.Recipe(_pieces, chains.compute, _draw)}
+RECIPES = {'samplers': recipes.Recipe(_pieces, chains.compute, _draw, work=chains.work)}

@@ -3,18 +3,14 @@
 import numpy as np
 import tensorflow as tf
 
-from tfp_reprior import compilation, models
+from tfp_reprior import compilation
 from tfp_reprior.benchmarks import timing
 from tfp_reprior.densities import posterior as posterior_lib
-from tfp_reprior.figures import recipes
+from tfp_reprior.figures import estimate, recipes
 from tfp_reprior.plots import drawing
 from tfp_reprior.sampling import samplers
 
-_STYLES = {
-  'uncalibrated_standard': drawing.STANDARD,
-  'uncalibrated_langevin': drawing.REPRIORISED,
-}
-_MODELS = {'fcn': models.fcn, 'cnn': models.cnn}
+_SAMPLERS = ('uncalibrated_standard', 'uncalibrated_langevin')
 _TITLES = {'fcn': 'fully connected', 'cnn': 'convolutional'}
 _NUM_OUTPUTS = 10
 _SCALES = {
@@ -42,14 +38,23 @@ def _compute(piece, context):
   rng = np.random.default_rng(piece['seed'])
   x = rng.normal(size=(piece['num_data'], *piece['input_shape'])).astype(np.float32)
   y = rng.normal(size=(piece['num_data'], _NUM_OUTPUTS)).astype(np.float32)
-  model = _MODELS[piece['model']](tuple(piece['input_shape']), _NUM_OUTPUTS, piece['width'])
+  model = estimate.MODELS[piece['model']](tuple(piece['input_shape']), _NUM_OUTPUTS, piece['width'])
   posterior = posterior_lib.Posterior(model, x, y, noise_scale=0.1)
-  contestants = {name: _make_step(posterior, name, piece['seed']) for name in _STYLES}
+  contestants = {name: _make_step(posterior, name, piece['seed']) for name in _SAMPLERS}
+  seconds = timing.alternate(contestants, piece['num_rounds'])
+  standard, repriorised = (seconds[name] for name in _SAMPLERS)
   return {
     'num_parameters': posterior.split.num_parameters,
-    'seconds': timing.alternate(contestants, piece['num_rounds']),
+    'seconds': seconds,
+    'ratio': repriorised / standard,
     'machine': timing.machine_facts(),
   }
+
+
+def _work(piece):
+  num_steps = len(_SAMPLERS) * (piece['num_rounds'] + 2)
+  shape, network = tuple(piece['input_shape']), {'width': piece['width']}
+  return estimate.Work(num_steps, piece['num_data'], piece['model'], network, shape)
 
 
 def _make_step(posterior, name, seed):
@@ -67,23 +72,24 @@ def _make_step(posterior, name, seed):
 
 
 def _draw(figure, rows):
-  for ax, (model, title) in zip(figure.subplots(1, 2), _TITLES.items(), strict=True):
+  figure.set_size_inches(4.6, 5.4)
+  for ax, (model, title) in zip(figure.subplots(2, 1), _TITLES.items(), strict=True):
     chosen = [row for row in rows if row['model'] == model]
     widths = [row['width'] for row in chosen]
     everything = []
-    for name, style in _STYLES.items():
+    for name in _SAMPLERS:
       seconds = [row['seconds'][name] for row in chosen]
-      ax.plot(widths, seconds, markersize=3.5, **style)
+      ax.plot(widths, seconds, markersize=3.5, **drawing.sampler_style(name))
       everything += seconds
     drawing.log_log(ax, widths, everything)
     ax.set_title(title, fontsize=9)
-  figure.axes[0].set_ylabel('seconds per step')
+    ax.set_ylabel('seconds per step')
   machine = rows[0]['machine']
   figure.supxlabel(
-    f'width (n = {rows[0]["num_data"]}; {machine["cores"]} cores, {machine["processor"]})',
+    f'width, or channels (n = {rows[0]["num_data"]}; {machine["processor"]})',
     fontsize=9,
   )
   drawing.legend(figure)
 
 
-RECIPES = {'speed': recipes.Recipe(_pieces, _compute, _draw)}
+RECIPES = {'speed': recipes.Recipe(_pieces, _compute, _draw, work=_work)}

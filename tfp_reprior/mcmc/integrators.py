@@ -149,13 +149,18 @@ class Integrator:
     return self._prior == 'added'
 
   def value_and_gradients(self, log_prob_fn, state_parts):
-    """Evaluates `log_prob_fn(*state_parts)` and its gradients.
+    """Evaluates `log_prob_fn(*state_parts)` and its gradients; those of a `SharedDensity` if it is.
 
     Returns:
       log_prob: `[*chains]`.
       grads: List of the gradients of the parts that move. These are all, unless moves solve the
         prior: then parts at the end that log_prob does not depend on have nothing to be moved by.
     """
+    if _is_shared(log_prob_fn):
+      return log_prob_fn.differentiated(self._value_and_gradients, state_parts)
+    return self._value_and_gradients(log_prob_fn, state_parts)
+
+  def _value_and_gradients(self, log_prob_fn, state_parts):
     log_prob, grads = tfp.math.value_and_gradient(log_prob_fn, state_parts)
     grads = list(grads)
     if self._prior == 'solved':
@@ -189,11 +194,12 @@ class Integrator:
     dampings,
     num_integrator_steps,
     seed,
+    others=(),
   ):
     """Refreshes the momentum and integrates.
 
     Args:
-      log_prob_fn: Callable, takes the state parts, returns `[*chains]`.
+      log_prob_fn: Callable, takes the state parts, and then `others`; returns `[*chains]`.
       state_parts: List of tensors `[*chains, *event]`.
       momentum_parts: Likewise, before refreshment.
       log_prob: `log_prob_fn(*state_parts)`.
@@ -202,6 +208,7 @@ class Integrator:
       dampings: List of tensors that broadcast with the state parts, in [0, 1].
       num_integrator_steps: Number of steps, one evaluation of the gradient each.
       seed: A seed of TFP.
+      others: List of parts that the log-density takes and does not depend on.
 
     Returns:
       A `Trajectory`.
@@ -214,9 +221,10 @@ class Integrator:
     is_single = tf.get_static_value(num_integrator_steps) == 1
 
     def evaluate(*state):
-      return self.value_and_gradients(log_prob_fn, state)
+      return self.value_and_gradients(log_prob_fn, [*state, *others])
 
-    if not is_single and not tf.executing_eagerly():
+    is_traced = _is_shared(log_prob_fn)
+    if not is_single and not is_traced and not tf.executing_eagerly():
       evaluate = tf.function(evaluate, autograph=False)  # traced once, for before and in the loop
     new_log_prob, new_grads = evaluate(*state)
     work = tf.zeros_like(log_prob)
@@ -238,6 +246,10 @@ class Integrator:
     )
     log_accept_ratio = new_log_prob - log_prob - _add(works, work)
     return Trajectory(state, momentum, new_log_prob, new_grads, log_accept_ratio, kicked)
+
+
+def _is_shared(log_prob_fn):
+  return hasattr(log_prob_fn, 'differentiated')
 
 
 def _kick(momentum, forces, step_sizes, fraction):

@@ -120,7 +120,7 @@ class LangevinKernel(kernel_lib.Kernel):
       moving, others = parts[:num_moving], parts[num_moving:]
       step_sizes = kernel_lib.per_part(results.step_size, moving)
       end = self._integrator(
-        lambda *moving: self._log_prob_fn(*moving, *others),
+        self._log_prob_fn,
         moving,
         parts_lib.to_list(results.momentum),
         results.target_log_prob,
@@ -129,6 +129,7 @@ class LangevinKernel(kernel_lib.Kernel):
         kernel_lib.per_part(results.damping, moving),
         self.num_integrator_steps,
         noise_seed,
+        others,
       )
       new = (end.state_parts, end.momentum_parts, end.log_prob, end.grads)
       if self.is_calibrated:

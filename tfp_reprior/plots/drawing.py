@@ -12,9 +12,23 @@ MUTED = '#56606e'
 INK, LINE = '#1b2430', '#dfe3e8'
 # Of a chain that is at fault, and of nothing else.
 FAULT = '#c4161c'
-# The same style for the same thing in all figures.
+# The same style for the same sampler in all figures.
 STANDARD = {'color': COLORS[1], 'marker': 'o', 'label': 'standard'}
 REPRIORISED = {'color': COLORS[0], 'marker': 's', 'label': 'repriorised'}
+DATA_SPACE = {'color': COLORS[2], 'marker': '^', 'label': 'in data space'}
+EVERY_LAYER = {'color': COLORS[3], 'marker': 'D', 'label': 'every layer'}
+CHOSEN = {'color': MUTED, 'marker': 'x', 'label': 'chosen by warm-up'}
+# Of quantities of one sampler, which are not to be taken for samplers.
+QUANTITY_COLORS = (INK, COLORS[3], COLORS[4], COLORS[5], MUTED, '#8c6d31')
+
+
+def sampler_style(name):
+  """Color, marker and label of a sampler: where it moves, whatever its kernel and its length."""
+  if name.endswith('standard'):
+    return STANDARD
+  if '+' in name:
+    return CHOSEN if name.endswith('tuned') else EVERY_LAYER
+  return DATA_SPACE if name.startswith('auto') else REPRIORISED
 
 
 def shades(number):
@@ -104,6 +118,12 @@ def log_log(ax, x, y):
   ax.xaxis.set_major_locator(ticker.FixedLocator(sorted(set(x))))
   ax.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f'{value:g}'))
   ax.xaxis.set_minor_locator(ticker.NullLocator())
+
+
+def stacked(figure, number):
+  """Panels one below the other, which are large enough on a phone."""
+  figure.set_size_inches(4.6, 0.8 + 2.3 * number)
+  return figure.subplots(number, 1, sharex=True)
 
 
 def curve_with_band(ax, x, means, lows, highs, **style):

@@ -49,8 +49,9 @@ def write_report(
   import tfp_reprior as tfr
 
   x = np.linspace(-1, 1, 10, dtype=np.float32)[:, np.newaxis]
-  result = tfr.sample_posterior(tfr.models.fcn((1,), 1, width=16), x, np.sin(3 * x), num_chains=2,
-    num_results=20, num_burnin_steps=0, step_size=0.1, progress=False)
+  model = tfr.models.fcn((1,), 1, width=16, depth=1)
+  settings = dict(num_chains=2, num_results=20, num_burnin_steps=0, step_size=0.1)
+  result = tfr.sample_posterior(model, x, np.sin(3 * x), **settings, progress=False)
   with tempfile.TemporaryDirectory() as folder:
     tfr.report.write_report([result], f'{folder}/report.html')
   ```

@@ -41,9 +41,10 @@ class Views:
     import tfp_reprior as tfr
 
     x = np.linspace(-1, 1, 10, dtype=np.float32)[:, np.newaxis]
-    result = tfr.sample_posterior(tfr.models.fcn((1,), 1, width=16), x, np.sin(3 * x), x_test=x,
-      y_test=np.sin(3 * x), num_chains=2, num_results=20, num_burnin_steps=0, step_size=0.1,
-      progress=False)
+    y = np.sin(3 * x)
+    model = tfr.models.fcn((1,), 1, width=16, depth=1)
+    settings = dict(num_chains=2, num_results=20, num_burnin_steps=0, step_size=0.1)
+    result = tfr.sample_posterior(model, x, y, x_test=x, y_test=y, **settings, progress=False)
     result.plot_predictions().figure.savefig('predictions.png')
     result.plot_predictions(np.linspace(-3, 3, 50)[:, np.newaxis])  # where there are no data
     result.plot_reliability()

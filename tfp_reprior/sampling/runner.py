@@ -57,7 +57,7 @@ class Runner:
     self._observe_fn = observe_fn
     self._thinning = thinning
     self._run_loop = run_loop or (lambda fn, *arguments: fn(*arguments))
-    self._seed, self._observe_seed = random.split_seed(seed, n=2)
+    self._step_seed_fn, self._observe_seed_fn = map(random.fold_fn, random.split_seed(seed, n=2))
     self._run = self._bootstrap = None
 
   @property
@@ -129,8 +129,6 @@ class Runner:
     return carry, {name: v[:num_draws].numpy() for name, v in trace.items()}
 
   def _run_steps(self, carry, first, num_taken, num_steps):
-    steps = tf.function(self._steps, autograph=False)
-    steps = steps.get_concrete_function(carry, first, num_taken, num_steps)
     observe = tf.function(self._observe, autograph=False).get_concrete_function(carry, first)
     _, trace = observe.structured_outputs
     empty = {name: tf.zeros(v.shape, v.dtype) for name, v in trace.items()}
@@ -142,7 +140,7 @@ class Runner:
     # All draws are made in the loop: TensorFlow may round one before it differently.
     def add(i, begin, left, carry, arrays):
       end = tf.minimum(begin + left, self._thinning)
-      carry = steps(carry, first + i, begin, end)
+      carry = self._steps(carry, first + i, begin, end)
       # At most once. Not `tf.cond`: in its branches TensorFlow loses inputs of loops over devices.
       is_made = tf.cast(end == self._thinning, tf.int32)
       _, carry, trace = tf.while_loop(
@@ -165,7 +163,7 @@ class Runner:
     has_acceptance = hasattr(innermost(carry.results), 'log_accept_ratio')
 
     def step(j, state, results, acceptance):
-      seed = tf.random.fold_in(self._seed, number * self._thinning + j, alg='philox')
+      seed = self._step_seed_fn(number * self._thinning + j)
       state, results = self._kernel.one_step(state, results, seed=seed)
       if has_acceptance:
         ratio = tf.exp(tf.minimum(innermost(results).log_accept_ratio, 0.0))
@@ -180,7 +178,7 @@ class Runner:
 
   def _observe(self, carry, number):
     """The trace of a draw that is made, and the carry to go on with."""
-    seed = tf.random.fold_in(self._observe_seed, number, alg='philox')
+    seed = self._observe_seed_fn(number)
     trace, summary = self._observe_fn(carry.state, carry.results, carry.summary, seed)
     inner = innermost(carry.results)
     if hasattr(inner, 'log_accept_ratio'):

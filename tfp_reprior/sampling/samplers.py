@@ -19,7 +19,12 @@ from tfp_reprior.densities import (
 )
 from tfp_reprior.densities import posterior as posterior_lib
 from tfp_reprior.internal import checks, distribution
-from tfp_reprior.mcmc import crank_nicolson, rotation_langevin, underdamped_langevin
+from tfp_reprior.mcmc import (
+  crank_nicolson,
+  rotation_langevin,
+  shared_density,
+  underdamped_langevin,
+)
 from tfp_reprior.sampling import anchors
 from tfp_reprior.sampling import coordinates as coordinates_lib
 
@@ -277,19 +282,23 @@ def make_sampler(
   num_moving_parts = len(posterior.split.event_shapes)
   if kind == 'rotation' and is_collapsed:
     num_moving_parts = posterior.split.num_hidden  # the likelihood does not depend on the others
+  # Strategies need gradients in the graph around them, and the variables of anchors may change.
+  is_shared = strategy is None and layerwise is None
+  shared = shared_density.SharedDensity(density.log_likelihood_fn) if is_shared else None
 
   def kernel_fn(
     step_size,
     damping=None,
     num_integrator_steps=1,
-    inverse_temperature=None,
+    inverse_temperature=1.0,
     is_calibrated=is_calibrated,
   ):
-    log_likelihood_fn = density.log_likelihood_fn
-    if inverse_temperature is not None:
-      log_likelihood_fn = functools.partial(
-        log_likelihood_fn, inverse_temperature=inverse_temperature
+    if shared is None:
+      log_likelihood_fn: Any = functools.partial(
+        density.log_likelihood_fn, inverse_temperature=inverse_temperature
       )
+    else:
+      log_likelihood_fn = shared.at(inverse_temperature)
     if kind == 'crank_nicolson':
       return crank_nicolson.PreconditionedCrankNicolson(log_likelihood_fn, step_size)
     kernel_class = _KERNELS[kind][is_calibrated]

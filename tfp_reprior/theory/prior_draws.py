@@ -24,12 +24,11 @@ def map_prior(fn, split, num_draws, seed):
   """
   checks.positive_integer('num_draws', num_draws)
   batch_size = max(1, min(num_draws, _BATCH_NUMBERS // split.num_parameters))
-  [seed] = random.split_seed(seed, n=1)
+  seed_fn = random.fold_fn(*random.split_seed(seed, n=1))
 
   @compilation.function
   def evaluate(number):
-    batch_seed = tf.random.fold_in(seed, number, alg='philox')
-    return fn(split.sample_prior(batch_size, batch_seed))
+    return fn(split.sample_prior(batch_size, seed_fn(number)))
 
   for first in range(0, num_draws, batch_size):
     values = evaluate(tf.constant(first // batch_size))
