@@ -67,7 +67,7 @@ def contestants(posterior, num_chains):
     'plain gradient': (plain_gradient_fn, u),
   }
   if 'every layer' in _CONTESTANTS.value:
-    density = tfr.LayerwisePosterior(in_data_space, u, 3.0)
+    density = tfr.LayerwisePosterior(in_data_space, u)
     targets['every layer'] = (density.target_log_prob_fn, u)
 
   def evaluation(target, parts):

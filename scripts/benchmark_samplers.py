@@ -33,7 +33,7 @@ from absl import app, flags
 import tfp_reprior as tfr
 from tfp_reprior.benchmarks import results, table_data, table_models, timing
 from tfp_reprior.internal import random
-from tfp_reprior.plots import drawing
+from tfp_reprior.plots import drawing, sampler_rows
 from tfp_reprior.sampling import runner, warmup
 
 _DATA = flags.DEFINE_string(
@@ -44,6 +44,7 @@ _DATA = flags.DEFINE_string(
 )
 _DATA_DIR = flags.DEFINE_string('data_dir', None, 'Of TFDS, for cifar10 in place of the digits.')
 _WIDTHS = flags.DEFINE_list('widths', ['64', '256', '1024'], 'Widths of the network.')
+_DEPTH = flags.DEFINE_integer('depth', 3, 'Hidden layers of the network.', 1)
 _NUMS_DATA = flags.DEFINE_list('nums_data', ['64', '256'], 'Numbers of training data.')
 _NUM_TEST = flags.DEFINE_integer('num_test', 100, 'Number of test inputs.', 1)
 _LIKELIHOOD = flags.DEFINE_enum(
@@ -53,6 +54,7 @@ _LIKELIHOOD = flags.DEFINE_enum(
   'Of the targets, centered one-hot vectors, or of the labels; nuts_repriorised and '
   'elliptical_slice know the first only.',
 )
+_NOISE_SCALE = flags.DEFINE_float('noise_scale', 0.1, 'Of real targets.', 1e-6)
 _SAMPLERS = flags.DEFINE_list(
   'samplers',
   [
@@ -82,7 +84,9 @@ _SEEDS = flags.DEFINE_list('seeds', ['1'], 'Seeds of everything random, the data
 _JSON = flags.DEFINE_string('json', None, 'File to write the figures to, and to go on from.')
 _ALSO = flags.DEFINE_list('also', [], 'Such files of earlier runs, to show with this one.')
 _FIGURE = flags.DEFINE_string(
-  'figure', None, 'File to draw to, such as a .png: samplers, or some at three widths or more.'
+  'figure',
+  None,
+  'File to draw to, such as a .png: samplers, or some at three widths or numbers of data, or more.',
 )
 
 
@@ -91,14 +95,6 @@ _LARGEST_NETWORK = 2**24
 _NUM_TIMED = 20  # transitions
 _TABLES = set(table_data.TABLES) - set(table_data.CLASSES)
 _CHOSEN = dict.fromkeys(['step size', 'damping', 'steps', 'regularizer'], '')
-_QUANTITIES = {
-  'theta': 'weights',
-  'f': 'outputs',
-  'log_likelihood': 'log-likelihood',
-  'norms': 'norms of weights',
-  'state': 'u',
-  'state norms': 'norms of u',
-}
 
 
 def make(posterior, name, seed):
@@ -126,8 +122,8 @@ def make(posterior, name, seed):
   name, _, layer_regularizer = name.partition('+')
   name, _, regularizer = name.partition(':')
   default = None if name.endswith('standard') else 'noise'
-  if layer_regularizer != 'tuned':
-    layer_regularizer = float(layer_regularizer) if layer_regularizer else None
+  if layer_regularizer != 'tuned':  # no map on every layer unless it is asked for
+    layer_regularizer = float(layer_regularizer or 'inf')
   found = tfr.warm_up(
     posterior,
     sampler=name,
@@ -238,7 +234,7 @@ def measure(case):
   gradients = thinning * kept['gradients'].sum(0).mean()
   seconds = seconds_per_gradient(kernel, state, count_fn)
   row = chosen | {'acceptance': float(np.mean(kept.get('acceptance', np.nan)))}
-  for key in _QUANTITIES:
+  for key in sampler_rows.QUANTITIES:
     if key in kept:
       ess = np.mean(tfr.diagnostics.effective_sample_size(kept[key]), axis=0)  # over chains
       row[f'{key} ESS / 1k gradients'] = float(1000 * np.mean(ess) / gradients)
@@ -287,13 +283,13 @@ def load(width, num_data, seed):
     to_numbers = table_models.numbers()
     x, x_test = to_numbers.fit_transform(rows.x_train), to_numbers.transform(rows.x_test)
     y = tfr.data.standardize(rows.y_train[:, np.newaxis], rows.y_test[:, np.newaxis])[0]
-    model = tfr.models.fcn(x.shape[1:], 1, width)
-    return tfr.Posterior(model, x, y, noise_scale=0.1), x_test[: _NUM_TEST.value]
+    model = tfr.models.fcn(x.shape[1:], 1, width, _DEPTH.value)
+    return tfr.Posterior(model, x, y, _NOISE_SCALE.value), x_test[: _NUM_TEST.value]
   data = tfr.data.load(data_name(), num_data, _NUM_TEST.value, seed, _DATA_DIR.value)
   num_outputs = data.y_train.shape[1] if _LIKELIHOOD.value == 'gaussian' else 10
-  model = tfr.models.fcn(data.x_train.shape[1:], num_outputs, width)
+  model = tfr.models.fcn(data.x_train.shape[1:], num_outputs, width, _DEPTH.value)
   if _LIKELIHOOD.value == 'gaussian':
-    return tfr.Posterior(model, data.x_train, data.y_train, noise_scale=0.1), data.x_test
+    return tfr.Posterior(model, data.x_train, data.y_train, _NOISE_SCALE.value), data.x_test
   categorical = tfr.likelihoods.Categorical(output_scale=1.0)
   return tfr.Posterior(model, data.x_train, data.labels_train, likelihood=categorical), data.x_test
 
@@ -315,82 +311,14 @@ def rows():
     'num_chains': _NUM_CHAINS.value,
     'thinning': _THINNING.value,
   }
+  # Only where they are others, so that earlier rows are found again.
+  settings |= {f.name: f.value for f in (_DEPTH, _NOISE_SCALE) if f.value != f.default}
   sizes = [[int(i) for i in flag.value] for flag in (_NUMS_DATA, _WIDTHS, _SEEDS)]
   cases = (
     {'width': width, 'n': num_data, 'seed': seed, 'sampler': sampler, 'settings': settings}
     for num_data, width, seed, sampler in itertools.product(*sizes, _SAMPLERS.value)
   )
   yield from results.measured(cases, measure, _JSON.value)
-
-
-def draw(figure, rows):
-  """Effective samples per gradient, a dot for each sampler and width."""
-  names = list(dict.fromkeys(row['sampler'] for row in rows))
-  nums_data, widths = (sorted({row[key] for row in rows}) for key in ('n', 'width'))
-  figure.set_size_inches(7.2, 0.8 + (0.5 + 0.2 * len(names)) * len(nums_data))
-  axes = figure.subplots(len(nums_data), 2, sharex='col', sharey=True, squeeze=False)
-  for (i, num_data), j in itertools.product(enumerate(nums_data), range(2)):
-    ax, key = axes[i, j], ('theta', 'f')[j] + ' ESS / 1k gradients'
-    for width, color in zip(widths, drawing.shades(len(widths)), strict=True):
-      chosen = [row for row in rows if (row['n'], row['width']) == (num_data, width)]
-      y = [names.index(row['sampler']) for row in chosen]
-      ax.plot([r[key] for r in chosen], y, 'o', color=color, ms=4, label=f'width {width}')
-    drawing.log_scale(ax, 'x', [row[key] for row in rows])
-    ax.set_title(f'{("weights", "outputs")[j]}, n = {num_data}', fontsize=9)
-  axes[0, 0].set_yticks(range(len(names)), [name.replace('_', ' ') for name in names])
-  axes[0, 0].set_ylim(len(names) - 0.5, -0.5)
-  figure.supxlabel('effective samples per 1,000 gradients', fontsize=9)
-  drawing.legend(figure)
-
-
-def draw_samplers_over_widths(figure, rows):
-  """Effective samples per gradient against the width, of samplers that have all sizes.
-
-  Means over seeds, and their range.
-  """
-  sizes = {(row['n'], row['width']) for row in rows}
-  of = {row['sampler']: set() for row in rows}
-  for row in rows:
-    of[row['sampler']].add((row['n'], row['width']))
-  names = [name for name in of if of[name] == sizes]
-  nums_data = sorted({row['n'] for row in rows})
-  figure.set_size_inches(5.2, 0.9 + 2.1 * len(nums_data))
-  axes = figure.subplots(len(nums_data), 2, sharex=True, sharey=True, squeeze=False)
-  for (i, num_data), (j, key) in itertools.product(enumerate(nums_data), enumerate(('theta', 'f'))):
-    ax, ess = axes[i, j], f'{key} ESS / 1k gradients'
-    for name in names:
-      chosen = [r for r in rows if (r['n'], r['sampler']) == (num_data, name)]
-      widths = sorted({r['width'] for r in chosen})
-      sizes = [[r[ess] / 1000 for r in chosen if r['width'] == w] for w in widths]
-      spread = [[function(s) for s in sizes] for function in (np.mean, min, max)]
-      drawing.curve_with_band(ax, widths, *spread, **drawing.sampler_style(name))
-    drawing.log_log(ax, [r['width'] for r in rows], [0.001, 1.0])
-    ax.set_title(f'{_QUANTITIES[key]}, {num_data} images', fontsize=9)
-  figure.supxlabel('width', fontsize=9)
-  figure.supylabel('effective samples per gradient', fontsize=9)
-  drawing.legend(figure)
-
-
-def draw_over_widths(figure, rows):
-  """Effective samples per gradient against the width, a curve for each quantity and panel for n.
-
-  Means over seeds, and their range.
-  """
-  nums_data = sorted({row['n'] for row in rows})
-  axes = figure.subplots(1, len(nums_data), sharey=True, squeeze=False)[0]
-  for ax, num_data in zip(axes, nums_data, strict=True):
-    chosen = sorted((r for r in rows if r['n'] == num_data), key=lambda row: row['width'])
-    for (key, label), color in zip(_QUANTITIES.items(), drawing.QUANTITY_COLORS, strict=True):
-      ess = f'{key} ESS / 1k gradients'
-      widths = sorted({r['width'] for r in chosen if ess in r})
-      sizes = [[r[ess] / 1000 for r in chosen if r['width'] == w and ess in r] for w in widths]
-      ax.plot(widths, [np.mean(s) for s in sizes], 'o-', ms=3.5, color=color, label=label)
-      ax.vlines(widths, [min(s) for s in sizes], [max(s) for s in sizes], color=color, lw=1)
-    drawing.log_log(ax, [r['width'] for r in chosen], [0.01, 1.0])
-    ax.set_title(f'{chosen[0]["sampler"]}, n = {num_data}', fontsize=9)
-  figure.supxlabel('width', fontsize=9)
-  figure.supylabel('effective samples per gradient', fontsize=9)
-  drawing.legend(figure)
 
 
 def main(argv):
@@ -402,9 +330,7 @@ def main(argv):
     return
   with drawing.canvas(7.2, 4.0) as figure:  # first, because it fails without matplotlib
     measured = timing.report(rows())
-    samplers, widths = ({row[key] for row in measured} for key in ('sampler', 'width'))
-    drawing_fn = draw_over_widths if len(samplers) == 1 else draw_samplers_over_widths
-    (draw if len(widths) < 3 else drawing_fn)(figure, measured)
+    sampler_rows.draw(figure, measured)
     figure.savefig(_FIGURE.value, dpi=200)
 
 

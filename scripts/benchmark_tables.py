@@ -18,6 +18,7 @@ from tfp_reprior.benchmarks import results, table_data, table_models
 _MODELS = flags.DEFINE_list('models', list(table_models.MODELS), 'Which to fit.')
 _TABLES = flags.DEFINE_list('tables', None, 'Which tables; by default all.')
 _NUM_SPLITS = flags.DEFINE_integer('num_splits', 5, 'Splits in training and test data.', 1)
+_FIRST_SPLIT = flags.DEFINE_integer('first_split', 0, 'The first of them, to choose on others.', 0)
 _NUM_TRAIN = flags.DEFINE_integer('num_train', 500, 'Most rows to train on.', 10)
 _JSON = flags.DEFINE_string('json', None, 'File of the rows.')
 
@@ -63,7 +64,7 @@ def _nll_error(log_probs, num_chains):
 def main(argv):
   del argv
   missing = {}
-  for split in range(_NUM_SPLITS.value):
+  for split in range(_FIRST_SPLIT.value, _FIRST_SPLIT.value + _NUM_SPLITS.value):
     for table in _TABLES.value or table_data.TABLES:
       for model in _MODELS.value:
         case = {'table': table, 'model': model, 'split': split}

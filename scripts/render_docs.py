@@ -15,8 +15,8 @@ A table stands between two comments, the first of which says what it shows:
 It has a line for each group of rows with the same values of the keys after `by`, in the order of
 the file. Headings stand before `=`, if they are not the keys. A column shows of its key the mean of
 numbers and, if there are several rows, their range; of whole numbers and texts all that occur.
-`where` takes rows with these values; a key of a dict inside of the row is `settings.num_chains`.
-`number of rows` is a key of every group. Numbers have three digits. With a line
+`where` takes rows with these values, such as `n = 64 or 256`; a key of a dict inside of the row is
+`settings.num_chains`. `number of rows` is a key of every group. Numbers have three digits. With
 
   baseline: sampler = standard by width, n, seed
 
@@ -128,7 +128,7 @@ def _pairs(text):
 
 def _select(rows, wanted, baseline):
   """Rows with the values of `wanted`, with their ratios to the baseline if there is one."""
-  chosen = [row for row in rows if all(str(_get(row, key)) == value for key, value in wanted)]
+  chosen = [row for row in rows if all(str(_get(row, key)) in v.split(' or ') for key, v in wanted)]
   if not chosen:
     raise ValueError(f'No row of the results has {wanted}.')
   if baseline is None:

@@ -84,6 +84,11 @@ def test_groups_have_the_mean_and_the_range_of_numbers_and_all_whole_ones(render
   assert render(lines, old='| stale |\n') == expected
 
 
+def test_rows_with_one_of_several_values_can_be_chosen(render):
+  assert '| a |' in render('where: sampler = a or b, n = 64\nby: sampler\ncolumn: ess')
+  assert '| a |' not in render('where: sampler = b or c, n = 64\nby: sampler\ncolumn: ess')
+
+
 def test_keys_can_be_missing_or_inside_of_others(render):
   text = render('by: n, made.commit\ncolumn: ess\ncolumn: steps')
   assert '| 64 | y | 0.123 | 2 |\n| 256 |  |  | 1,000 |\n' in text

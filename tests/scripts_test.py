@@ -28,8 +28,8 @@ RUNS = {
   'walk': ('', ['One gradient: ', 'One draw: ', '  densities/collapsed_posterior.py']),
   'make_testdata': ('--output={json}.testdata', ['tiny_images/1.0.0', '60 train, 30 test']),
   'benchmark_tables': (
-    '--models=linear --tables=wine,diabetes --num_splits=1 --json={json}',
-    ['wine, split 0, linear: nll', 'diabetes, split 0, linear: nll'],
+    '--models=linear --tables=wine,diabetes --first_split=3 --num_splits=1 --json={json}',
+    ['wine, split 3, linear: nll', 'diabetes, split 3, linear: nll'],
   ),
   'benchmark_choices': (
     '--choice=regularizer --values=inf --problems=wine --width=4 --num_train=20 --num_chains=2 '

@@ -66,6 +66,8 @@ def test_predictions_are_in_the_units_of_the_targets():
   quantiles = regressor.predict_quantiles(X[:5], [0.1, 0.5, 0.9])
   assert quantiles.shape == (5, 3) and np.all(np.diff(quantiles, axis=1) > 0)
   np.testing.assert_allclose(prediction.quantile(0.1)[:5, 0], quantiles[:, 0])
+  with pytest.raises(ValueError, match=r'`quantiles` must lie in \(0, 1\)'):
+    regressor.predict_quantiles(X, [5.0, 95.0])
   samples = regressor.sample_y(X[:5], 7, random_state=1)
   assert samples.shape == (5, 7) and np.ptp(samples, axis=1).min() > 0
   assert np.isfinite(regressor.score(X, Y))
@@ -106,7 +108,7 @@ def test_functions_build_models_in_a_pipeline_and_fit_warns_with_the_verdict():
   estimator = estimators.BNNRegressor(model=_build, **SMALL)
   assert sklearn.base.clone(estimator).get_params() == estimator.get_params()
   pipeline = sklearn.pipeline.make_pipeline(sklearn.preprocessing.PolynomialFeatures(2), estimator)
-  with pytest.warns(tfr.diagnostics.SamplingWarning):
+  with pytest.warns(tfr.diagnostics.SamplingWarning, match='^Outputs have R-hat'):
     fitted = pipeline.fit(X, np.stack([Y, -Y], axis=1))[-1]
   assert fitted.predict(np.ones([3, 6])).shape == (3, 2)
   assert fitted.n_features_in_ == 6
@@ -144,6 +146,8 @@ def test_settings_are_searched():
     (estimators.BNNClassifier(), X, np.zeros(24), 'two classes or more. Received: one class, 0.0'),
     (estimators.BNNRegressor(), np.where(X > 60, np.nan, X), Y, 'contains NaN'),
     (estimators.BNNRegressor(), X, Y[:5], 'inconsistent numbers of samples'),
+    (estimators.BNNRegressor(), X, COLORS, '`y` must hold numbers; `BNNClassifier` is for classes'),
+    (estimators.BNNClassifier(), X, np.where(Y > 2000, np.nan, 1.0), 'Input y contains NaN'),
     (estimators.BNNRegressor(likelihood='bernoulli'), X, Y, "likelihood='bernoulli'"),
     (
       estimators.BNNRegressor(noise_scale=1.0, likelihood=tfr.likelihoods.StudentT()),

@@ -12,7 +12,7 @@ from tfp_reprior import diagnostics, errors, likelihoods, models
 from tfp_reprior.data import tables
 from tfp_reprior.internal import checks, gradients
 from tfp_reprior.internal.types import Activation, NoiseScale, Path
-from tfp_reprior.sampling import preparing, result_files, runs
+from tfp_reprior.sampling import prediction, preparing, result_files, runs
 
 try:
   import sklearn.base
@@ -29,6 +29,7 @@ __dir__ = __all__.copy
 _MOST_FOLLOWED = 100  # training inputs whose outputs the verdict looks at
 # Of these outputs, beyond which `fit` warns.
 _BAD_R_HAT, _FEWEST_ESS = 1.05, 100
+_UNKNOWN = diagnostics.Mixing(*[np.nan] * 4)
 _CLASSES = ('categorical', 'bernoulli')
 _REALS = ('gaussian', 'student_t', 'heteroscedastic')  # likelihoods of real targets
 _BYTES = '_result_bytes'  # in the state of a pickled estimator
@@ -67,10 +68,11 @@ class _BNN(sklearn.base.BaseEstimator):
         standardize=preparation,
       )
     verdict = self.result_.verdict
-    outputs = verdict.mixing.get('f')
-    is_rough = outputs is None or outputs.r_hat > _BAD_R_HAT or outputs.bulk_ess < _FEWEST_ESS
+    outputs = verdict.mixing.get('f', _UNKNOWN)  # of a few draws it is not known
+    is_rough = not (outputs.r_hat <= _BAD_R_HAT and outputs.bulk_ess >= _FEWEST_ESS)
     if is_rough or verdict.level == 'failed':
-      warnings.warn(str(verdict), diagnostics.SamplingWarning, stacklevel=3)
+      found = f'Outputs have R-hat {outputs.r_hat:.2f}, ESS {outputs.bulk_ess:.0f}.'
+      warnings.warn(f'{found} {verdict}', diagnostics.SamplingWarning, stacklevel=3)
 
   def _predict(self, X):
     validation.check_is_fitted(self)
@@ -196,9 +198,8 @@ class BNNRegressor(sklearn.base.MultiOutputMixin, sklearn.base.RegressorMixin, _
       The estimator.
     """
     x = self._inputs(X, reset=True)
-    y = validation.check_array(
-      _targets(y), ensure_2d=False, dtype=np.float64, input_name='y', estimator=self
-    )
+    y = _as_numbers(_targets(y))
+    y = validation.check_array(y, ensure_2d=False, dtype=np.float64, input_name='y', estimator=self)
     validation.check_consistent_length(X, y)
     self._is_vector = y.ndim == 1
     reals = y.reshape([len(y), -1])
@@ -228,13 +229,13 @@ class BNNRegressor(sklearn.base.MultiOutputMixin, sklearn.base.RegressorMixin, _
     Returns:
       The mean, or the pair of mean and standard deviation.
     """
-    prediction = self._predict(X)
-    mean, std = self._shaped(prediction.mean), self._shaped(prediction.stddev)
-    return (mean, std) if return_std else mean
+    found = self._predict(X)
+    mean = self._shaped(found.mean)
+    return (mean, self._shaped(found.stddev)) if return_std else mean
 
   def predict_quantiles(self, X: Any, quantiles: Sequence[float] = (0.05, 0.5, 0.95)) -> np.ndarray:
     """Quantiles of new observations, noise included: `[m, q]`, or `[m, k, q]` for a matrix `y`."""
-    values = self._predict(X).quantile(np.asarray(quantiles, np.float64))
+    values = self._predict(X).quantile(prediction.check_levels(quantiles, 'quantiles'))
     return np.moveaxis(self._shaped(values), 0, -1)
 
   def sample_y(self, X: Any, n_samples: int = 1, random_state: int = 0) -> np.ndarray:
@@ -331,8 +332,9 @@ class BNNClassifier(sklearn.base.ClassifierMixin, _BNN):
       The estimator.
     """
     x = self._inputs(X, reset=True)
-    y = validation.column_or_1d(_targets(y), warn=True)
+    y = _targets(y)
     sklearn.utils.assert_all_finite(y, input_name='y', estimator_name='BNNClassifier')
+    y = validation.column_or_1d(y, warn=True)
     validation.check_consistent_length(X, y)
     multiclass.check_classification_targets(y)
     self.classes_, labels = np.unique(y, return_inverse=True)
@@ -377,4 +379,17 @@ class BNNClassifier(sklearn.base.ClassifierMixin, _BNN):
 def _targets(y):
   if y is None:
     raise errors.InputError('`y` is missing: requires y to be passed, but the target y is None')
+  return y
+
+
+def _as_numbers(y):
+  """Targets as they are, if text among them can be read as numbers."""
+  values = np.asarray(y)
+  if values.dtype.kind in 'OU':
+    try:
+      values.astype(np.float64)
+    except ValueError as e:
+      raise errors.InputError(
+        f'`y` must hold numbers; `BNNClassifier` is for classes. Received: {e}'
+      ) from e
   return y

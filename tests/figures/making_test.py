@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 import tfp_reprior as tfr
-from tfp_reprior.figures import linear_map, making, recipes
-
-SLOW = ('ess-dataset', 'categorical')  # made as ess-width is
+from tfp_reprior.figures import linear_map, making, mixing, recipes
+from tfp_reprior.plots import drawing
 
 
 @pytest.fixture(scope='module')
@@ -27,10 +26,7 @@ def _rows(name, out):
   return json.loads((out / f'{name}-smoke.json').read_text())['rows']
 
 
-@pytest.mark.parametrize(
-  'name',
-  [pytest.param(n, marks=pytest.mark.slow if n in SLOW else ()) for n in tfr.figures.FIGURES],
-)
+@pytest.mark.parametrize('name', tfr.figures.FIGURES)
 def test_smoke_run_writes_picture_and_numbers(name, out):
   path = tfr.figures.make_figure(name, 'smoke', out, progress=False)
   assert path == out / f'{name}-smoke.png'
@@ -132,6 +128,29 @@ def test_several_seeds_give_means_and_their_range(monkeypatch, tmp_path):
   monkeypatch.setitem(linear_map.RECIPES, 'seeds', recipe)
   tfr.figures.make_figure('seeds', 'smoke', tmp_path, seed=[3, 5], progress=False)
   assert seen == [3, 5]
+
+
+def test_curves_go_through_the_means_over_seeds_at_each_width():
+  rows = [
+    {
+      'data': 'digits',
+      'num_train': 6,
+      'seed': seed,
+      'network': {'width': width},
+      'run': {'sampler': sampler},
+      'ess_per_step': dict.fromkeys(
+        ('theta', 'f'), {'min': 0.0, 'mean': width * seed, 'max': 99.0}
+      ),
+    }
+    for width in (8, 4)
+    for seed in (1.0, 3.0)
+    for sampler in ('uncalibrated_standard', 'uncalibrated_langevin')
+  ]
+  with drawing.canvas(4, 4) as figure:
+    mixing.RECIPES['ess-width'].draw(figure, rows)
+    for ax in figure.axes:
+      for line in ax.get_lines():
+        np.testing.assert_allclose(line.get_xydata(), [[4, 8], [8, 16]])
 
 
 @pytest.mark.parametrize(

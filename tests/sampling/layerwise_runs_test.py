@@ -11,7 +11,7 @@ import tensorflow_probability as tfp
 import toys
 
 import tfp_reprior as tfr
-from tfp_reprior.sampling import position, progress
+from tfp_reprior.sampling import planner, position, progress
 
 
 @pytest.mark.parametrize('name', ['auto', 'langevin', 'crank_nicolson'])
@@ -78,13 +78,8 @@ def test_a_position_holds_the_anchor_that_its_state_depends_on():
     np.testing.assert_array_equal(part, other)
 
 
-@pytest.mark.slow
-@pytest.mark.filterwarnings('ignore::tfp_reprior.diagnostics.SamplingWarning')
-@pytest.mark.parametrize('num_updates, is_placed', [(6, False), (14, True)])
-def test_a_run_that_was_stopped_in_warm_up_goes_on_bit_for_bit(
-  num_updates, is_placed, tmp_path, monkeypatch
-):
-  expected = _sample()
+def _stopped_and_resumed(num_updates, folder, monkeypatch, **changes):
+  """A run that was stopped in warm-up and went on, the newest checkpoint then, and its stages."""
   update, calls = progress.Progress.update, itertools.count(1)
 
   def stop_once(self, *arguments):
@@ -94,14 +89,25 @@ def test_a_run_that_was_stopped_in_warm_up_goes_on_bit_for_bit(
 
   monkeypatch.setattr(progress.Progress, 'update', stop_once)
   with pytest.raises(RuntimeError, match='stopped'):
-    _sample(run_dir=tmp_path, checkpoint_seconds=1e-9)
-  [*_, newest] = sorted((tmp_path / 'checkpoints').glob('*.npz'))
+    _sample(run_dir=folder, checkpoint_seconds=1e-9, **changes)
+  [*_, newest] = sorted((folder / 'checkpoints').glob('*.npz'))
   saved = np.load(newest)
-  assert not np.allclose(saved['anchor/0000'], expected.anchor[0]), 'anchors move in warm-up'
-  stages = [b.stage for b in expected.warmup.blocks for _ in range(b.num_transitions)]
   num_done = json.loads(str(saved['counts']))['num_done']['warm-up']
-  assert ('placing' in stages[:num_done]) == is_placed
-  result = _sample(run_dir=tmp_path, checkpoint_seconds=1e-9)
+  result = _sample(run_dir=folder, checkpoint_seconds=1e-9, **changes)
+  stages = [b.stage for b in result.warmup.blocks for _ in range(b.num_transitions)]
+  return result, saved, stages[:num_done]
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings('ignore::tfp_reprior.diagnostics.SamplingWarning')
+@pytest.mark.parametrize('num_updates, is_placed', [(6, False), (14, True)])
+def test_a_run_that_was_stopped_in_warm_up_goes_on_bit_for_bit(
+  num_updates, is_placed, tmp_path, monkeypatch
+):
+  expected = _sample()
+  result, saved, stages = _stopped_and_resumed(num_updates, tmp_path, monkeypatch)
+  assert not np.allclose(saved['anchor/0000'], expected.anchor[0]), 'anchors move in warm-up'
+  assert ('placing' in stages) == is_placed
   sampling_runs.assert_same(result, expected)
   for part, other in zip(result.anchor, expected.anchor, strict=True):
     np.testing.assert_array_equal(part, other)
@@ -113,6 +119,22 @@ def test_a_run_that_was_stopped_in_warm_up_goes_on_bit_for_bit(
   theta = [tf.constant(p) for p in loaded.draws[-1]]
   for part, other in zip(theta, reprior.forward(reprior.inverse(theta)), strict=True):
     np.testing.assert_allclose(part, other, atol=1e-3)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings('ignore::tfp_reprior.diagnostics.SamplingWarning')
+@pytest.mark.parametrize('num_updates, is_removed', [(14, False), (20, True)])
+def test_a_run_that_tries_a_map_and_takes_it_off_goes_on_bit_for_bit(
+  num_updates, is_removed, tmp_path, monkeypatch
+):
+  monkeypatch.setattr(planner, '_LONGER', 1e9)
+  expected = _sample(layer_regularizer='tuned')
+  assert expected.anchor is None
+  result, _, stages = _stopped_and_resumed(
+    num_updates, tmp_path, monkeypatch, layer_regularizer='tuned'
+  )
+  assert 'placing' in stages and ('removing' in stages) == is_removed
+  sampling_runs.assert_same(result, expected)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import toys
 import tfp_reprior as tfr
 from tfp_reprior.mcmc import jittered
 from tfp_reprior.sampling import planner as planner_lib
+from tfp_reprior.sampling import rates as rates_lib
 from tfp_reprior.sampling import samplers, warmup
 
 BUDGET = 400
@@ -117,7 +118,9 @@ def test_damping_goes_with_the_length(step_size, steps, expected):
   assert warmup.default_damping(step_size, steps) == pytest.approx(expected)
 
 
-def _planner(log_likelihoods=None, acceptance_fn=None, budget=2000, name='rotation'):
+def _planner(
+  log_likelihoods=None, acceptance_fn=None, budget=2000, name='rotation', longer_fn=None
+):
   """A planner of pretended chains, and the list of blocks that it asks for.
 
   Args:
@@ -125,6 +128,8 @@ def _planner(log_likelihoods=None, acceptance_fn=None, budget=2000, name='rotati
     acceptance_fn: Function of `KernelSettings`; returns what each of the chains accepts.
     budget: Integer.
     name: Of the sampler.
+    longer_fn: Function of a stage; by which factor its steps are longer, with a map on every layer
+      that is to be chosen; None for no such map.
   """
   rng = np.random.default_rng(0)
   asked = []
@@ -132,10 +137,15 @@ def _planner(log_likelihoods=None, acceptance_fn=None, budget=2000, name='rotati
   def run_block(stage, settings, num_transitions):
     before = sum(n for _, _, n in asked)
     asked.append((stage, settings, num_transitions))
-    acceptance = acceptance_fn(settings)
+    scale = 1.0 if longer_fn is None else longer_fn(stage)
+
+    def acceptance_at(step_size):
+      return acceptance_fn(settings._replace(step_size=step_size / scale))
+
+    acceptance = acceptance_at(float(settings.step_size))
     if settings.num_adaptation_steps:  # dual averaging finds 0.7
       step_size = float(settings.step_size)
-      while np.mean(acceptance_fn(settings._replace(step_size=step_size))) < 0.7:
+      while np.mean(acceptance_at(step_size)) < 0.7:
         step_size *= 0.9
     else:
       step_size = float(settings.step_size)
@@ -149,8 +159,10 @@ def _planner(log_likelihoods=None, acceptance_fn=None, budget=2000, name='rotati
       'hidden': rng.normal(size=(num_transitions, 4, 8)),
     }, step_size
 
-  sampler = tfr.make_sampler(toys.tiny_posterior(), name)
-  return planner_lib.Planner(sampler, budget, run_block), asked
+  layer_regularizer = None if longer_fn is None else 10.0
+  sampler = tfr.make_sampler(toys.tiny_posterior(), name, layer_regularizer=layer_regularizer)
+  planner = planner_lib.Planner(sampler, budget, run_block, is_open=longer_fn is not None)
+  return planner, asked
 
 
 def _smooth(settings):
@@ -172,6 +184,22 @@ def test_the_first_step_is_doubled_while_every_chain_moves():
   planner._find_first_step_size()
   assert [float(s.step_size) for _, s, _ in asked] == [0.1, 0.2, 0.4]
   assert planner._step_size == 0.2
+
+
+@pytest.mark.parametrize(('longer', 'is_kept'), [(3.0, True), (1.5, False)])
+def test_a_map_on_every_layer_stays_where_steps_are_twice_as_long(longer, is_kept):
+  with_map = ('placing', 'measuring', 'adapting', 'check') if is_kept else ('placing',)
+  planner, asked = _planner(
+    acceptance_fn=_smooth, longer_fn=lambda stage: longer if stage in with_map else 1.0
+  )
+  found = planner.run()
+  stages = list(dict.fromkeys(stage for stage, _, _ in asked))
+  assert stages[:4] == ['first step', 'settling', 'cold', 'placing']
+  assert ('removing' in stages) == (not is_kept)
+  assert found.layer_regularizer == ([10.0] if is_kept else None)
+  # Steps of 0.18 are accepted at 0.7 without the map.
+  assert found.step_size == pytest.approx(0.18 * (longer if is_kept else 1.0), rel=0.25)
+  assert found.num_gradients <= 1.3 * 2000
 
 
 def test_a_climb_is_noticed_and_given_time_within_the_budget():
@@ -290,14 +318,14 @@ def test_rates_of_known_variance_see_what_a_run_has_not_seen():
   rng = np.random.default_rng(0)
   fast = rng.normal(size=(200, 4, 20))
   slow = np.cumsum(0.05 * rng.normal(size=(200, 4, 20)), axis=0)
-  a, b = planner_lib.mixing_rates([{'f': fast}, {'f': slow}], [1, 1], lag=1)
+  a, b = rates_lib.mixing_rates([{'f': fast}, {'f': slow}], [1, 1], lag=1)
   assert a['f'] > 0.75 and b['f'] < 0.05, 'slow has its own small variance, and looks mixed by that'
 
 
 def test_the_rate_of_an_autoregressive_chain():
   # The estimate of 80 chains has a relative deviation below 1 %.
   chain = _autoregressive(np.random.default_rng(1), 0.9, (2000, 4, 20))
-  [rates] = planner_lib.mixing_rates([{'f': chain}], [3], lag=15)
+  [rates] = rates_lib.mixing_rates([{'f': chain}], [3], lag=15)
   rho = 0.9**5
   assert rates['f'] == pytest.approx((1 - rho) / (1 + rho) / 15, rel=0.05)
 
@@ -305,7 +333,7 @@ def test_the_rate_of_an_autoregressive_chain():
 def test_what_decays_slowly_counts():
   rng = np.random.default_rng(3)
   chain = rng.normal(size=(500, 4, 20)) + _autoregressive(rng, 0.99, (500, 4, 20))
-  [rates] = planner_lib.mixing_rates([{'f': chain}], [1], lag=1)
+  [rates] = rates_lib.mixing_rates([{'f': chain}], [1], lag=1)
   assert rates['f'] < 0.15, 'half of the variance is gone after one entry, and would give 0.33'
 
 
@@ -321,9 +349,7 @@ def test_short_runs_tell_which_length_mixes_better(short_rate, is_better):
   num_short = 0
   for i in range(num_tries):
     traces = [{'squared_norms': run[:, 4 * i : 4 * i + 4]} for run in (long, short)]
-    by_long, by_short = map(
-      planner_lib.overall_rate, planner_lib.mixing_rates(traces, [5, 1], lag=5)
-    )
+    by_long, by_short = map(rates_lib.overall_rate, rates_lib.mixing_rates(traces, [5, 1], lag=5))
     num_short += by_short > 1.2 * by_long
   # Shares in simulations: 0.01 and 0.8. The bounds fail by chance with a probability below 1e-6.
   assert num_short >= 0.68 * num_tries if is_better else num_short <= 0.05 * num_tries
@@ -332,7 +358,7 @@ def test_short_runs_tell_which_length_mixes_better(short_rate, is_better):
 def test_layers_are_judged_one_by_one():
   norms = np.random.default_rng(2).normal(size=(100, 4, 2))
   norms[:, :, 1] = np.cumsum(norms[:, :, 1], axis=0)
-  [rates] = planner_lib.mixing_rates([{'squared_norms': norms}], [1], lag=1)
+  [rates] = rates_lib.mixing_rates([{'squared_norms': norms}], [1], lag=1)
   assert rates['squared norm 1'] > 5 * rates['squared norm 2']
 
 

@@ -50,6 +50,11 @@ def bnn(x, y, x_test, seed, is_class, **settings):
   return (p if p.shape[-1] > 1 else np.concatenate([1 - p, p], axis=-1)), figures
 
 
+def _bending(input_shape, num_outputs):
+  """The network of `bnn`, with biases that let its units bend away from the mean of the data."""
+  return tfr.models.fcn(input_shape, num_outputs, _WIDTH, _DEPTH, bias_std=1.0)
+
+
 def gaussian_process(x, y, x_test, seed, is_class):
   """Exact for real targets, a scale for each input; by Laplace's approximation for classes."""
   to_numbers = numbers()
@@ -229,6 +234,7 @@ def laplace(x, y, x_test, seed, is_class, depth=_DEPTH):
 MODELS = {
   'bnn': bnn,
   'bnn_student_t': functools.partial(bnn, likelihood='student_t'),
+  'bnn_wide_biases': functools.partial(bnn, model=_bending),
   'bnn_heteroscedastic': functools.partial(bnn, likelihood='heteroscedastic'),
   'gaussian_process': gaussian_process,
   'linear': linear,

@@ -252,8 +252,8 @@ def add_chains(group):
     layer_regularizer,
     None,
     'for a map on every fully connected layer: a number, such as 10, or one for each layer, with '
-    'commas, inf for none; tuned warms up without and with 10, and takes the faster; by default '
-    'only the readout has a map',
+    'commas, inf for none; tuned puts one of 10 on in warm-up, and takes it off again unless steps '
+    'are twice as long. The sampler auto does so by default where the data outnumber the width',
     metavar='X',
   )
   text = 'part of the momentum that a transition replaces, from 0 to 1'

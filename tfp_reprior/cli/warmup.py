@@ -58,7 +58,7 @@ def command(args, found):
   given = {'step_size': f'{found.step_size:.4g}', 'num_warmup_steps': None}
   if args.regularizer == 'tuned':
     given['regularizer'] = found.regularizer
-  if args.layer_regularizer == 'tuned':
+  if args.layer_regularizer in (None, 'tuned'):
     values = found.layer_regularizer
     given['layer_regularizer'] = None if values is None else ','.join(f'{v:g}' for v in values)
   if math.isnan(found.damping):

@@ -13,7 +13,7 @@ from tfp_reprior.sampling import runner, samplers
 
 _WIDTHS = {
   'smoke': (8, 32),
-  'laptop': (32, 64, 128, 256, 512, 1024),
+  'laptop': (32, 64, 128, 256, 512),
   'paper': (32, 64, 128, 256, 512, 1024, 2048, 4096),
 }
 # The divergence grows with the number of data; beyond a few nats it cannot be estimated.

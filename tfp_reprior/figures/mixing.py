@@ -13,17 +13,17 @@ _DEPTH = {'smoke': 1, 'laptop': 3, 'paper': 3}
 _NUM_TEST = {'smoke': 3, 'laptop': 100, 'paper': 100}
 _SWEEPS = {
   'ess-width': {
-    'smoke': [(4, 6), (8, 6)],  # width, number of data
+    'smoke': [(8, 6)],  # width, number of data
     'laptop': [(w, 64) for w in (32, 64, 128, 256, 512)],
     'paper': [(w, 256) for w in (32, 64, 128, 384, 512, 768, 1024)],
   },
   'categorical': {
-    'smoke': [(4, 6), (8, 6)],
+    'smoke': [(4, 6)],
     'laptop': [(w, 64) for w in (32, 64, 128, 256)],
     'paper': [(w, 256) for w in (32, 64, 128, 256)],
   },
   'ess-dataset': {
-    'smoke': [(8, 6), (8, 12)],
+    'smoke': [(8, 6)],  # of which ess-width has the pieces, too
     'laptop': [(512, n) for n in (64, 128, 256)],
     'paper': [(512, n) for n in (16, 32, 64, 128, 256, 512, 1024, 2048)],
   },

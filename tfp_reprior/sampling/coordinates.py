@@ -43,5 +43,5 @@ def regularizer(likelihood, name, layer_regularizer):
   """The `regularizer` of a sampler that was asked for none."""
   if name.endswith('standard'):
     return math.inf
-  has_map = layer_regularizer is not None  # on every layer, then on the readout too
+  has_map = layer_regularizer not in (None, math.inf)  # on every layer, then on the readout too
   return likelihood.default_regularizer if has_map else likelihood.sampler_regularizer

@@ -86,7 +86,8 @@ class Driver:
     self._workers = workers_lib.Workers(strategy)
     self._progress = checks.boolean('progress', progress)
     some = map_choices.candidates(settings)[0]  # of several, if `_choose_map` makes it again
-    self._sampler = self._make_sampler(some.regularizer, some.layer_regularizer)
+    self._sampler = self._make_sampler(some.regularizer, settings.known_layer_regularizer)
+    self._tries_layers = map_choices.tries_layers(settings, self._sampler)
     warmup_lib.check_momentum(self._sampler, settings)
     split = self._sampler.posterior.split
     room.check_memory(split, settings)
@@ -137,21 +138,24 @@ class Driver:
       self._phases.restore(position, self._check_draws)
       return position, warmup, chosen
     settings, sampler = self._settings, self._sampler
+    is_mapped = not self._tries_layers
+    arriving = sampler
     # A map on every layer is put on where chains have arrived: it slows them on their way.
-    is_mapped = sampler.anchor is None or settings.step_size is not None
-    arriving = sampler if is_mapped else self._make_sampler(settings.regularizer, None)
-    start = starts.states(settings.start, sampler, settings.num_chains, self._seeds['start'])
+    if self._tries_layers:
+      sampler = self._make_sampler(settings.regularizer, map_choices.LAYER_REGULARIZER)
+    elif sampler.anchor is not None and settings.step_size is None:
+      is_mapped, arriving = False, self._make_sampler(settings.regularizer, None)
+    start = starts.states(settings.start, arriving, settings.num_chains, self._seeds['start'])
     position = position_lib.Position(
-      start if is_mapped else sampler.unmap_fn(start)[0],
-      self._posterior.split.dtype,
-      sampler.anchor,
-      self._phases.store,
+      start, self._posterior.split.dtype, sampler.anchor, self._phases.store
     )
     self._phases.restore(position, self._check_draws)
     starts.climb(position, self._phases, arriving, self._budgets, self._seeds['start'])
     thinning = 1 if sampler.is_calibrated and sampler.has_damping else _SHORT_THINNING
     seeds = self._seeds['warm-up'], self._seeds['projections']
-    phase_runner = warmup_lib.make_runner(arriving, self._x_test, thinning, *seeds)
+    phase_runner = arriving_runner = warmup_lib.make_runner(
+      arriving, self._x_test, thinning, *seeds
+    )
     num_done = int(np.sum(position.trace('warm-up').get('steps', 0)))
     num_steps = self._budgets['warm-up'] + self._budgets['burn-in']
     bar = self._phases.progress_bar('warm-up', num_steps, num_done)
@@ -164,9 +168,13 @@ class Driver:
       if stage == planner_lib.PLACING and not is_mapped:
         is_mapped, move = True, sampler.anchor.start
         phase_runner = warmup_lib.make_runner(sampler, self._x_test, thinning, *seeds)
+      elif stage == planner_lib.REMOVING and is_mapped:
+        is_mapped, phase_runner = False, arriving_runner
+        move = lambda state: sampler.unmap_fn(state)[0]  # noqa: E731
       elif is_mapped and sampler.anchor is not None:
-        # Anchors follow the chains where step sizes adapt to them, and in burn-in.
-        is_free = block_settings.num_adaptation_steps > 0 or stage == 'burn-in'
+        # Anchors follow the chains at first. The step size that a run has must be right where
+        # chains have left them: so it adapts with anchors that stay.
+        is_free = stage in (planner_lib.PLACING, 'burn-in')
         move = sampler.anchor.renew if is_free else None
       tensors = jittered.as_tensors(block_settings, position.dtype)
       if position.num_done['warm-up'] < end:
@@ -197,6 +205,7 @@ class Driver:
           settings.damping,
           settings.num_integrator_steps,
           thinning,
+          self._tries_layers,
         )
         warmup = starts.with_ascent(planner.run(), position.trace('optimization'))
         names = ('step_size', 'damping', 'num_integrator_steps')
@@ -204,12 +213,13 @@ class Driver:
       if not sampler.has_damping:
         chosen.update(damping=None, num_integrator_steps=1)
       if self._budgets['burn-in']:
-        num_blocks = 1 if sampler.anchor is None else _NUM_ANCHORS
+        num_blocks = _NUM_ANCHORS if is_mapped and sampler.anchor is not None else 1
         num_transitions = -(-self._budgets['burn-in'] // chosen['num_integrator_steps'])
         for _ in range(num_blocks):
           run_block('burn-in', warmup_lib.as_settings(chosen), -(-num_transitions // num_blocks))
       if position.phase == 'warm-up' and position.carry is not None:  # not what was saved before
         self._phases.save(position)
+    self._sampler = sampler if is_mapped else arriving
     return position, warmup, chosen
 
   def _make_sampler(self, regularizer, layer_regularizer):
@@ -244,8 +254,7 @@ class Driver:
       )
       warmed.append(driver._warm_up(resume))
       drivers.append(driver)
-    found = [(warmup, position.trace('warm-up')) for position, warmup, _ in warmed]
-    best = map_choices.fastest(self._settings, *zip(*found, strict=True))
+    best = map_choices.fastest([warmup for _, warmup, _ in warmed])
     self._sampler = drivers[best]._sampler
     return warmed[best]
 
@@ -321,13 +330,16 @@ class Driver:
   def _open_folder(self, resume):
     if self._folder is None and self._workers.count == 1:
       return
+    settings = self._settings
     described = identity.describe(
       self._posterior,
-      self._settings,
+      settings,
       self._sampler,
       self._x_test,
-      self._keep_every,
       self._preparation,
+      keep_every=self._keep_every,
+      budgets=settings.budgets,
+      tries_layers=self._tries_layers,
     )
     self._workers.check_same('data, model and settings', json.dumps(described).encode())
     if self._folder is None:
@@ -342,6 +354,7 @@ class Driver:
       )
     decided, self._run_id = identity.read(self._folder)
     self._keep_every, self._budgets = decided['keep_every'], decided['budgets']
+    self._tries_layers = decided['tries_layers']
     self._phases.store = checkpoints.CheckpointStore(
       self._folder / 'checkpoints', self._workers.is_chief, self._run_id
     )

@@ -32,7 +32,7 @@ _WRITTEN = (
 # What a later call may change without changing the draws before.
 _FREE = ('num_results', 'num_replicas')
 # What the first call decides for all later ones.
-_DECIDED = ('keep_every', 'budgets')
+_DECIDED = ('keep_every', 'budgets', 'tries_layers')
 
 
 _SHORT = reprlib.Repr()
@@ -71,8 +71,11 @@ def settled(settings, sampler, chosen):
   }
 
 
-def describe(posterior, settings, sampler, x_test, keep_every, preparation):
-  """A dict for JSON that two calls share if they are the same run."""
+def describe(posterior, settings, sampler, x_test, preparation, **decided):
+  """A dict for JSON that two calls share if they are the same run.
+
+  What was `decided` is that of the first call.
+  """
   described = {**dataclasses.asdict(settings), **facts(posterior), 'sampler': sampler.name}
   # By name only layers that Keras numbers itself would differ; what counts is what is computed.
   del described['model']
@@ -81,8 +84,7 @@ def describe(posterior, settings, sampler, x_test, keep_every, preparation):
     # Where layers came to be: what was asked for may lead to the same, or to something else.
     'hidden_space': [s.space for s in sampler.posterior.split.layer_spaces] or None,
     'num_replicas': 1 if sampler.strategy is None else sampler.strategy.num_replicas_in_sync,
-    'keep_every': keep_every,
-    'budgets': settings.budgets,
+    **decided,
     'shapes of the weights': [list(s) for s in posterior.split.network.event_shapes],
     'outputs of the model for the first inputs': first_outputs(sampler.posterior),
     'x': _digest(posterior.x),
@@ -138,7 +140,7 @@ def settle(folder, described):
         'to rounding, and no longer bit for bit.',
         stacklevel=2,
       )
-    described = {**described, **{name: saved[name] for name in _DECIDED}}
+    described = {**described, **{name: saved.get(name, False) for name in _DECIDED}}
   with files.writing_to('run_dir', folder):
     files.save_json(path, described, _run_id(described))
   return is_old

@@ -5,60 +5,55 @@ import math
 
 import numpy as np
 
-from tfp_reprior.sampling import planner, starts
+from tfp_reprior.models import dense_layers
 
 _REGULARIZERS = ('noise', 'n*noise', math.inf)
-_LAYER_REGULARIZERS = (None, 10.0)
-# A map on every layer must have so many times the effective samples a gradient: its gradients take
-# up to 1.5 times as long, and the measurement is noisy.
-_WORTH = 1.5
+LAYER_REGULARIZER = 10.0  # of a map on every layer, where a run may choose that
+# Gradients of warm-up from which on `sampler='auto'` tries such a map: in a shorter run another
+# graph takes longer to make than it can gain.
+_FEWEST_GRADIENTS = 1500
 
 
 def is_open(settings):
-  """Whether `Settings` leave the choice to the run."""
-  return 'tuned' in (settings.regularizer, settings.layer_regularizer)
+  """Whether `Settings` leave the map of the readout to the run."""
+  return settings.regularizer == 'tuned'
 
 
 def candidates(settings):
   """List of `Settings` to warm up with, one for each map; of these alone, if nothing is open."""
   if not is_open(settings):
     return [settings]
-  if settings.regularizer == 'tuned':
-    return [dataclasses.replace(settings, regularizer=r) for r in _REGULARIZERS]
-  return [dataclasses.replace(settings, layer_regularizer=r) for r in _LAYER_REGULARIZERS]
+  return [dataclasses.replace(settings, regularizer=r) for r in _REGULARIZERS]
 
 
-def fastest(settings, warmups, traces):
-  """The number of the map to sample with.
+def fastest(warmups):
+  """The number of the `Warmup` that found the most effective samples a gradient."""
+  # NaN, if the budget was too small to measure, counts as nothing.
+  return int(np.argmax([np.nan_to_num(w.ess_per_gradient) for w in warmups]))
+
+
+def tries_layers(settings, sampler):
+  """Whether warm-up tries a map on every layer: if it is asked to, or where it may pay.
+
+  It may pay for layers whose inputs move, if data pin down what they compute: where there are more
+  than half as many of these as weights a unit.
 
   Args:
-    settings: The `Settings` of the run.
-    warmups: List of the `Warmup` of each of the `candidates`.
-    traces: List of their traces, dicts of arrays `[s, ...]`.
+    settings: The `Settings`.
+    sampler: The `Sampler` without such a map.
   """
-  if settings.regularizer == 'tuned':
-    # NaN, if the budget was too small to measure, counts as nothing.
-    return int(np.argmax([np.nan_to_num(w.ess_per_gradient) for w in warmups]))
-  measured = [_measured(w, t) for w, t in zip(warmups, traces, strict=True)]
-  if None in measured:  # the budget was too small, or a log-likelihood still climbed
-    return 0
-  blocks, pieces = zip(*measured, strict=True)
-  spacings = [int(p['steps'][0]) for p in pieces]
-  # One lag for both, as the variances are those of both together.
-  longest = min(b.num_integrator_steps * b.num_transitions for b in blocks)
-  lag = min(max(planner.quarter_turn(b.step_size) for b in blocks), planner.longest_lag(longest))
-  readout, every = map(planner.overall_rate, planner.mixing_rates(pieces, spacings, lag))
-  return int(every > _WORTH * readout)
-
-
-def _measured(warmup, trace):
-  """The last block that measured the settings that were chosen, and its trace; None for none."""
-  end, found = 0, None
-  blocks = [b for b in warmup.blocks if b.stage != starts.STAGE]  # which has a trace of its own
-  thinning = int(trace['steps'][0]) // blocks[0].num_integrator_steps
-  for block in blocks:
-    begin, end = end, end + block.num_transitions // thinning
-    is_chosen = block.num_integrator_steps == warmup.num_integrator_steps
-    if block.stage == 'measuring' and is_chosen:
-      found = block, {name: values[begin:end] for name, values in trace.items()}
-  return found
+  posterior, shapes = sampler.posterior, sampler.posterior.split.event_shapes
+  if settings.layer_regularizer is not None:
+    return settings.layer_regularizer == 'tuned'
+  return (
+    settings.sampler == 'auto'
+    and settings.warmup_budget >= _FEWEST_GRADIENTS
+    and posterior.likelihood.is_conjugate
+    and sampler.regularizer == 'noise'
+    and sampler.strategy is None
+    and posterior.split.chunk_size is None
+    and any(
+      layer.constant_psi is None and shapes[layer.indices[0]][0] < 2 * posterior.x.shape[0]
+      for layer in dense_layers.DenseLayers(posterior.split, posterior.x).layers
+    )
+  )

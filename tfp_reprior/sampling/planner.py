@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from tfp_reprior.diagnostics import verdict
+from tfp_reprior.sampling import rates as rates_lib
 from tfp_reprior.sampling import warmup
 
 # What every chain must accept at least in the last check, all in the mean at most, and each at most
@@ -26,13 +27,15 @@ _FEWEST_TRANSITIONS = 8
 _FEWEST_MEASURED = 9  # transitions, so that the longest are measured too
 _SETTLING_TIME = 0.4  # of a transition while the step size is still unknown
 _MOST_CHECKS = 4
-PLACING = 'placing'  # the stage that puts the map on every layer on
+# The stages that put the map on every layer on, and take it off again.
+PLACING, REMOVING = 'placing', 'removing'
+# How many times as long steps must be with a map on every layer, where that is to be chosen. Its
+# gradients take up to 1.5 times as long, and some directions are up to three times as wide.
+_LONGER = 2.0
 # What is tried besides the rule: so many times the steps, or the friction; and how much better it
 # has to be, to be taken.
 _SHORTER = 1 / 3
 _BETTER = 1.2
-# From where on an autocorrelation counts as a slow one: this, or so many deviations of noise.
-_CLEAR, _NUM_DEVIATIONS = 0.3, 3
 # How many deviations apart the log-likelihoods of two regions are.
 _FAR = 5.0
 
@@ -52,12 +55,23 @@ class Planner:
     damping: Given by the user, or None.
     num_integrator_steps: Likewise.
     thinning: Positive integer, the transitions for each entry of a trace.
+    is_open: Whether to take a map on every layer off again, if the sampler has one, where steps are
+      hardly longer with it.
   """
 
   def __init__(
-    self, sampler, num_gradients, run_block, damping=None, num_integrator_steps=None, thinning=1
+    self,
+    sampler,
+    num_gradients,
+    run_block,
+    damping=None,
+    num_integrator_steps=None,
+    thinning=1,
+    is_open=False,
   ):
     self._sampler = sampler
+    self._is_open = is_open
+    self._is_mapped = sampler.anchor is not None
     self._thinning = thinning
     self._kind = sampler.kind
     self._budget = num_gradients
@@ -77,12 +91,11 @@ class Planner:
     if self._budget * _COLD >= 4 * _FEWEST_TRANSITIONS:
       self._settle('cold', _COLD * self._budget, _INVERSE_TEMPERATURE)
     self._settle('settling', _SETTLING * self._budget)
-    reserve = 0.5 + (0.0 if self._sampler.anchor is None else _SETTLING)  # for what comes after
+    reserve = 0.5 + (_SETTLING if self._is_mapped else 0.0)  # for what comes after
     while self._climbs() and self._left > reserve * self._budget:
       self._settle('settling', _SETTLING * self._budget)
-    if self._sampler.anchor is not None:
-      self._find_first_step_size(PLACING)  # which are far longer with it
-      self._settle(PLACING, _SETTLING * self._budget)
+    if self._is_mapped:
+      self._place_map()
     steps = self._num_steps(_QUARTER_TURN)
     if not self._climbs():
       steps = self._measure(steps)
@@ -106,7 +119,7 @@ class Planner:
       self._blocks,
       self._doubts,
       self._sampler.regularizer,
-      layer_regularizer=self._sampler.layer_regularizer,
+      layer_regularizer=self._sampler.layer_regularizer if self._is_mapped else None,
     )
 
   @property
@@ -187,6 +200,15 @@ class Planner:
         f'chain {", ".join(map(str, stuck))} rejects it. {_hint(self._sampler.posterior)}'
       )
 
+  def _place_map(self):
+    """Puts the map on every layer on, and takes it off again if it is not worth it."""
+    before = self._step_size
+    self._find_first_step_size(PLACING)  # which is far longer with it
+    self._settle(PLACING, _SETTLING * self._budget)
+    if self._is_open and self._step_size < _LONGER * before:
+      self._is_mapped, self._step_size = False, before
+      self._settle(REMOVING, _SETTLING / 2 * self._budget)
+
   def _require_finite(self, trace):
     values = trace['log_likelihood'][-1]
     bad = np.flatnonzero(~np.isfinite(values)) + 1
@@ -230,10 +252,10 @@ class Planner:
     spacings = [num_steps * self._thinning for num_steps, _ in candidates]
     lag = min(quarter_turn(self._step_size), longest_lag(each))
     measured = []
-    for i, rates in enumerate(mixing_rates(traces, spacings, lag), -len(candidates)):
+    for i, rates in enumerate(rates_lib.mixing_rates(traces, spacings, lag), -len(candidates)):
       slowest = min(rates, key=rates.get)
       self._blocks[i] = self._blocks[i]._replace(ess_per_gradient=rates[slowest], slowest=slowest)
-      measured.append(overall_rate(rates))
+      measured.append(rates_lib.overall_rate(rates))
     best = int(np.argmax(measured))
     if measured[best] <= _BETTER * measured[0]:
       best = 0
@@ -315,74 +337,6 @@ def quarter_turn(step_size):
 def longest_lag(num_gradients):
   """At which autocorrelations can be measured in a run of so many gradients."""
   return num_gradients / _FEWEST_MEASURED
-
-
-def mixing_rates(traces, spacings, lag):
-  """Effective samples per gradient of each kind of quantity, comparable between short runs.
-
-  ```none
-  rho[t] = 1 - mean((x[s + t] - x[s])**2) / (2 variance)
-  rate   = (1 - rho) / (1 + rho) / lag       rho = max(rho[lag], rho[4 * lag]**(1 / 4))
-  ```
-
-  with the variance of each quantity in all runs together, about the mean of its chain: by its own
-  variance a short run of a slow chain would look as if it mixed. The longer lag is for what decays
-  slowly, and counts where it can be told from noise. A sum over all lags has more of that: an error
-  of the variance shifts every rho.
-
-  Args:
-    traces: List of dicts of arrays `[s, c, ...]`, of the same chains, with other settings.
-    spacings: List of how many gradients there are from one entry of each trace to the next.
-    lag: Positive number of gradients, about those of an independent draw if things go well.
-
-  Returns:
-    List of dicts: the rate of one chain, by name.
-  """
-  rates = [{} for _ in traces]
-  for name in ('hidden', 'f', 'log_likelihood', 'log_prob', 'squared_norms'):
-    if name not in traces[0]:
-      continue
-    runs = [np.asarray(t[name], np.float64) for t in traces]
-    runs = [r.reshape([*r.shape[:2], -1]) for r in runs]
-    # All chains have the same law: their variances are averaged.
-    variance = np.mean(np.var(np.concatenate(runs), axis=0), axis=0)  # [r]
-    for rate, run, spacing in zip(rates, runs, spacings, strict=True):
-      num_entries = max(1, round(lag / spacing))
-      if name == 'squared_norms':  # of layers that mix at different speeds: the slowest
-        for i in range(run.shape[-1]):
-          key = f'squared norm {i + 1}'
-          rate[key] = _rate_of_known_variance(run[..., [i]], variance[[i]], num_entries) / spacing
-      else:
-        rate[name] = _rate_of_known_variance(run, variance, num_entries) / spacing
-  return rates
-
-
-def overall_rate(rates):
-  """The harmonic mean of `mixing_rates`: what is slow decides.
-
-  The least of several noisy rates would be lower the shorter the run, in transitions, and so speak
-  against long ones.
-  """
-  rates = np.array(list(rates.values()))
-  return float(len(rates) / np.sum(1 / rates)) if np.all(rates > 0) else 0.0
-
-
-def _rate_of_known_variance(x, variance, lag):
-  """Effective samples per entry of `x` `[s, c, r]`, averaged over chains and quantities."""
-  moving = variance > 0
-  if not np.any(moving):
-    return 1.0 / len(x)
-  x = x[..., moving] / np.sqrt(variance[moving])
-
-  def autocorrelation(t):
-    return max(0.0, 1 - float(np.mean((x[t:] - x[:-t]) ** 2)) / 2)
-
-  rho, num_pairs = autocorrelation(lag), x.shape[1] * (len(x) - 4 * lag)
-  if num_pairs > 0:
-    rho_later = autocorrelation(4 * lag)
-    if rho_later > max(_CLEAR, _NUM_DEVIATIONS / math.sqrt(num_pairs)):
-      rho = max(rho, rho_later**0.25)
-  return (1 - rho) / (1 + rho) / lag
 
 
 def _hint(posterior):

@@ -218,11 +218,11 @@ def check_observations(y, shape, is_many=False):
   return y
 
 
-def check_levels(q):
-  """Levels of quantiles, as an array."""
-  levels = checks.array('q', np.atleast_1d(q))
+def check_levels(q, name='q'):
+  """Levels of quantiles, as an array; the `name` is what errors call them."""
+  levels = checks.array(name, np.atleast_1d(q))
   if levels.dtype.kind != 'f' or not np.all((levels > 0) & (levels < 1)):
-    raise errors.InputError(f'`q` must lie in (0, 1). Received: q={q}')
+    raise errors.InputError(f'`{name}` must lie in (0, 1). Received: {name}={q}')
   return levels.astype(np.float64).reshape(np.shape(q))
 
 

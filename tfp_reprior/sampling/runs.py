@@ -102,10 +102,11 @@ def sample_posterior(
       `tfp_reprior.make_sampler`. In data space the traces, moments and kept draws of a run are of
       what layers do to the training inputs; `Result.weights` has the weights.
     layer_regularizer: Positive float, for a map on every fully connected layer, or one for each of
-      `tfp_reprior.LayerwiseReprior.layer_names`: 10 is a good value where data outnumber the width;
-      `'tuned'` warms up with and without, and takes what mixes faster. By default only the readout
-      has a map. Warm-up puts it on once chains have arrived, and moves the anchor of each chain to
-      where the chain is; it stays where it is from the last adaptation of the step size on.
+      `tfp_reprior.LayerwiseReprior.layer_names`; infinity for none. `'tuned'` puts one of 10 on,
+      and takes it off again unless steps are twice as long. By default the sampler `'auto'` does so
+      for Gaussian noise, if a layer after the first has fewer than twice as many weights a unit as
+      there are data, and warm-up has 1,500 gradients. Warm-up puts it on once chains have arrived,
+      with the anchor of each chain where the chain is; from then on it stays.
     step_size: Positive float. By default warm-up finds it; if it is given, there is no warm-up.
     damping: Float in [0, 1], the part of the momentum's variance that a transition replaces. By
       default warm-up finds it; with a `step_size` it is

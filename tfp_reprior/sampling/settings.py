@@ -89,7 +89,7 @@ class Settings:
 
   def _check_layer_regularizer(self):
     value = self.layer_regularizer
-    if value is None:
+    if value is None or value == math.inf:
       return
     if self.sampler.endswith('standard') or self.regularizer in ('tuned', math.inf):
       raise errors.InputError(
@@ -125,6 +125,12 @@ class Settings:
         f'num_warmup_steps={self.num_warmup_steps}'
       )
     self._set('num_warmup_steps', int(self.num_warmup_steps))
+
+  @property
+  def known_layer_regularizer(self) -> float | Sequence[float] | None:
+    """That of a map on every layer; None if there is none, or warm-up may choose it."""
+    is_known = self.layer_regularizer not in (None, 'tuned', math.inf)
+    return self.layer_regularizer if is_known else None  # type: ignore[return-value]
 
   @property
   def warmup_budget(self) -> int:
