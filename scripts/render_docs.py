@@ -26,6 +26,7 @@ need be, baseline in a comment of one line:
 
   <!-- value: samplers.json; n = 64, width = 512; acceptance -->0.8<!-- end value -->
 
+A table whose file does not exist says so; `scripts/reproduce.sh` runs the command that writes it.
 Tables of figures that are not made so are refused: `typed_tables`.
 
 With --check nothing is written, and the program fails if a page is not what it would write.
@@ -44,6 +45,7 @@ _CHECK = flags.DEFINE_bool('check', False, 'Only say which pages differ from the
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 _BASELINE = ' / baseline'
+_NOT_MEASURED = '*Not measured yet: the command above writes the figures of this table.*\n'
 _VALUE = re.compile(r'(<!-- value: (?P<spec>[^\n]*?) -->)([^\n]*?)(<!-- end value -->)')
 _FIGURE = re.compile(
   r'[-~(<]{0,2}\d[\d.,]*(e[-+]?\d+)?( ?(%|ms|s|\+-.*|to .*))?\)?( \(.*\))?(, \d.*)?'
@@ -73,6 +75,8 @@ def render(text, folder):
     return results.load(pathlib.Path(folder) / name)
 
   def replace(match):
+    if not (pathlib.Path(folder) / match['file']).exists():
+      return match[1] + _NOT_MEASURED + match[5]
     return match[1] + _table(load(match['file']), match['lines']) + match[5]
 
   def replace_value(match):

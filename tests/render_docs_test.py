@@ -64,6 +64,11 @@ def test_ratios_are_those_to_the_baseline_with_the_same_keys(render):
   assert '| a | 64 | 1 (0.0132 to 1.99) |' in text
 
 
+def test_tables_without_results_say_so(tmp_path):
+  text = render_docs.render(f'{MARKER.format("by: n")}| 1 |\n<!-- end -->\n', tmp_path)
+  assert 'Not measured yet' in text and '| 1 |' not in text
+
+
 def test_single_numbers_are_rendered_too(tmp_path):
   (tmp_path / 'rows.json').write_text(json.dumps(ROWS))
   value = '<!-- value: rows.json; n = 64, sampler = {} -->{}<!-- end value -->'

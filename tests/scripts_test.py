@@ -39,7 +39,7 @@ RUNS = {
   'benchmark_long_run': ('--nums_draws=60,120', ['| with verdict |']),
   'faults': ('--groups=arguments --every=40', [' cases, 0 silent']),
   'benchmark_density': (
-    '--widths=4 --nums_data=3 --nums_chains=1,2 --num_rounds=1 --json={json}',
+    '--widths=4 --nums_data=3 --nums_chains=2 --num_rounds=1 --json={json}',
     ['collapsed / standard', '| 4 | 3 | 2 |'],
   ),
   'benchmark_step': (

@@ -72,23 +72,25 @@ def _draw_samplers(figure, rows):
 
 
 def _draw_samplers_over_widths(figure, rows):
-  """Effective samples per gradient against the width, of samplers that have all sizes.
+  """Effective samples per gradient against the width, of samplers that have three widths or more.
 
-  Means over seeds, and their range.
+  Means over seeds, and their range. Dashed, if the steps of a transition were given.
   """
-  sizes = {(row['n'], row['width']) for row in rows}
-  of = {row['sampler']: set() for row in rows}
+  widths_of = {row['sampler']: set() for row in rows}
   for row in rows:
-    of[row['sampler']].add((row['n'], row['width']))
-  names = [name for name in of if of[name] == sizes]
+    widths_of[row['sampler']].add(row['width'])
+  names = [name for name, widths in widths_of.items() if len(widths) > 2]
   nums_data = sorted({row['n'] for row in rows})
   figure.set_size_inches(5.2, 0.9 + 2.1 * len(nums_data))
   axes = figure.subplots(len(nums_data), 2, sharex=True, sharey=True, squeeze=False)
   for (i, num_data), (j, key) in itertools.product(enumerate(nums_data), enumerate(('theta', 'f'))):
     ax, ess = axes[i, j], f'{key} ESS / 1k gradients'
     for name in names:
+      style = dict(drawing.sampler_style(name))
+      if '@' in name:
+        style |= {'linestyle': '--', 'label': name}
       chosen = [r for r in rows if (r['n'], r['sampler']) == (num_data, name)]
-      _curve(ax, chosen, lambda row: row['width'], ess, 1000, **drawing.sampler_style(name))
+      _curve(ax, chosen, lambda row: row['width'], ess, 1000, **style)
     drawing.log_log(ax, [r['width'] for r in rows], [0.001, 1.0])
     ax.set_title(f'{QUANTITIES[key]}, {num_data} images', fontsize=9)
   figure.supxlabel('width', fontsize=9)
