@@ -28,7 +28,12 @@ def _warm_up(**changes):
   )
 
 
-@pytest.mark.parametrize('name', samplers.NAMES[1:])
+# Warm-up corrects them all: without accept / reject no more than the acceptance it aims at differs,
+# which one of the three shows.
+SAMPLERS = {*samplers.NAMES[1:]} - {'uncalibrated_rotation', 'uncalibrated_standard'}
+
+
+@pytest.mark.parametrize('name', sorted(SAMPLERS))
 def test_every_sampler_is_warmed_up(name):
   found = _warm_up(sampler=name, num_chains=3)
   sampler = tfr.make_sampler(
