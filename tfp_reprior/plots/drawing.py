@@ -17,7 +17,6 @@ STANDARD = {'color': COLORS[1], 'marker': 'o', 'label': 'standard'}
 REPRIORISED = {'color': COLORS[0], 'marker': 's', 'label': 'repriorised'}
 DATA_SPACE = {'color': COLORS[2], 'marker': '^', 'label': 'in data space'}
 EVERY_LAYER = {'color': COLORS[3], 'marker': 'D', 'label': 'every layer'}
-CHOSEN = {'color': MUTED, 'marker': 'x', 'label': 'chosen by warm-up'}
 # Of quantities of one sampler, which are not to be taken for samplers.
 QUANTITY_COLORS = (INK, COLORS[3], COLORS[4], COLORS[5], MUTED, '#8c6d31')
 
@@ -27,7 +26,7 @@ def sampler_style(name):
   if name.endswith('standard'):
     return STANDARD
   if '+' in name:
-    return CHOSEN if name.endswith('tuned') else EVERY_LAYER
+    return EVERY_LAYER
   return DATA_SPACE if name.startswith('auto') else REPRIORISED
 
 

@@ -34,7 +34,11 @@ def draw(figure, rows):
 
 
 def _draw_over_data(figure, rows):
-  """Effective samples against data for each unit, a panel for each quantity, a curve a sampler."""
+  """Effective samples against data for each unit, a panel for each quantity, a curve a sampler.
+
+  Samplers that choose (`tuned`) are left out: they are on the curve of what they chose.
+  """
+  rows = [row for row in rows if not row['sampler'].endswith('tuned')]
   figure.set_size_inches(7.2, 3.0)
   axes = figure.subplots(1, len(_STATE), sharey=True)
   ratios = sorted({row['n'] / row['width'] for row in rows})
@@ -45,6 +49,7 @@ def _draw_over_data(figure, rows):
       style = {**drawing.sampler_style(name), 'label': name}
       _curve(ax, own, lambda row: row['n'] / row['width'], ess, 1.0, **style)
     drawing.log_log(ax, ratios, [row[ess] for row in rows])
+    ax.set_xticks(ratios, [f'{r:.2g}' for r in ratios])
     ax.set_title(title, fontsize=9)
   figure.supxlabel(f'data for each unit of a layer (width {rows[0]["width"]})', fontsize=9)
   figure.supylabel('effective samples\nper 1,000 gradients', fontsize=9)
