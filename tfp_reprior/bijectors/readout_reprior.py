@@ -256,14 +256,14 @@ class ReadoutReprior(tfp.bijectors.Bijector):
   def forward_given(self, psi: tf.Tensor, parts: Parts) -> list[tf.Tensor]:
     """As `forward`, for known features psi `[*chains, n, d]`."""
     hidden, phi_out = self._split(parts)
-    factor = self._factorize(self._scale_hidden(hidden), psi)
+    factor = self.factor_given(psi, self._scale_hidden(hidden))
     phi_out, mean = self.take_mean(phi_out)
     return self._scale(self._join(hidden, factor.forward(phi_out) + mean))
 
   def inverse_given(self, psi: tf.Tensor, parts: Parts) -> list[tf.Tensor]:
     """As `inverse`, for known features psi `[*chains, n, d]`."""
     hidden, theta_out = self._split(self._unscale(parts))
-    factor = self._factorize(list(parts)[: self._num_hidden], psi)
+    factor = self.factor_given(psi, list(parts)[: self._num_hidden])
     theta_out, mean = self.take_mean(theta_out)
     return self._join(hidden, factor.inverse(theta_out) + mean)
 
@@ -272,7 +272,18 @@ class ReadoutReprior(tfp.bijectors.Bijector):
 
     With `part_scales`, without the constant that they add.
     """
-    return self.num_mapped * self._factorize(hidden_parts, psi).log_det()
+    return self.num_mapped * self.factor_given(psi, hidden_parts).log_det()
+
+  def factor_given(
+    self, psi: tf.Tensor, hidden_parts: Parts
+  ) -> factorization.FeatureFactor | factorization.DataFactor:
+    """The affine map of the readout, for known features psi `[*chains, n, d]`."""
+    psi = tf.convert_to_tensor(psi)
+    self._check_features(psi)
+    if self.validate_args:
+      psi = tf.debugging.check_numerics(psi, 'The features `psi` must be finite.')
+    a, b = self.scaled(hidden_parts, psi)
+    return factorization.make_factor(a, b, factorization.choose_space(a, self._space))
 
   def scaled(self, hidden_parts: Parts, psi: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """Features and targets over the root of `lam`; with a projection, m rows in place of n."""
@@ -358,14 +369,6 @@ class ReadoutReprior(tfp.bijectors.Bijector):
       tf.convert_to_tensor(checks.positive(f'part_scales[{i}]', scale), self._targets.dtype)
       for i, scale in enumerate(scales)
     ]
-
-  def _factorize(self, hidden, psi):
-    psi = tf.convert_to_tensor(psi)
-    self._check_features(psi)
-    if self.validate_args:
-      psi = tf.debugging.check_numerics(psi, 'The features `psi` must be finite.')
-    a, b = self.scaled(hidden, psi)
-    return factorization.make_factor(a, b, factorization.choose_space(a, self._space))
 
   def _check_features(self, psi):
     if psi.dtype != self._targets.dtype:

@@ -158,7 +158,8 @@ class Planner:
       num_adaptation_steps=num_transitions if is_adapting else 0,
     )
     trace, step_size = self._run_block(stage, settings, num_transitions)
-    self._spent += steps * num_transitions + 1  # and the gradient that it begins with
+    # And the gradient that it begins with.
+    self._spent += self._sampler.num_gradients(steps) * num_transitions + 1
     if is_adapting:
       self._step_size = float(min(step_size, self._sampler.max_step_size))
     log_likelihood = trace['log_likelihood']
@@ -225,7 +226,8 @@ class Planner:
       num_steps = self._num_steps(_SETTLING_TIME) if steps is None else steps
       if steps is None and self._given_steps is None:
         num_steps = max(1, min(num_steps, int(num_gradients / pieces / _FEWEST_TRANSITIONS)))
-      num_transitions = max(_FEWEST_TRANSITIONS, int(num_gradients / pieces / num_steps))
+      each = num_gradients / pieces / self._sampler.num_gradients(num_steps)
+      num_transitions = max(_FEWEST_TRANSITIONS, int(each))
       self._run(stage, num_steps, num_transitions, inverse_temperature, is_adapting=True)
 
   def _measure(self, steps):
@@ -244,12 +246,13 @@ class Planner:
       candidates.append((steps, _SHORTER))
     candidates = list(dict.fromkeys(candidates))
     each = _MEASURING * self._budget / len(candidates)
-    if each < _FEWEST_MEASURED * steps:
+    costs = [self._sampler.num_gradients(num_steps) for num_steps, _ in candidates]
+    if each < _FEWEST_MEASURED * costs[0]:
       return steps  # nothing could be seen
     traces = []
-    for num_steps, self._friction in candidates:
-      traces.append(self._run('measuring', num_steps, int(each / num_steps)))
-    spacings = [num_steps * self._thinning for num_steps, _ in candidates]
+    for (num_steps, self._friction), cost in zip(candidates, costs, strict=True):
+      traces.append(self._run('measuring', num_steps, int(each / cost)))
+    spacings = [cost * self._thinning for cost in costs]
     lag = min(quarter_turn(self._step_size), longest_lag(each))
     measured = []
     for i, rates in enumerate(rates_lib.mixing_rates(traces, spacings, lag), -len(candidates)):
@@ -265,7 +268,8 @@ class Planner:
   def _check(self, steps):
     """Runs with everything frozen; if a chain is out of bounds, backs off and runs again."""
     low, high, highest = _CHECKED[self._kind]
-    num_transitions = max(_FEWEST_TRANSITIONS, int(_CHECKING * self._budget / steps))
+    cost = self._sampler.num_gradients(steps)
+    num_transitions = max(_FEWEST_TRANSITIONS, int(_CHECKING * self._budget / cost))
     for number in range(_MOST_CHECKS + 1):
       trace = self._run('check', steps, num_transitions)
       acceptance = np.array(self._blocks[-1].acceptance)

@@ -20,6 +20,7 @@ from tfp_reprior.densities import (
 from tfp_reprior.densities import posterior as posterior_lib
 from tfp_reprior.internal import checks, distribution
 from tfp_reprior.mcmc import (
+  conditional_moves,
   crank_nicolson,
   rotation_langevin,
   shared_density,
@@ -88,6 +89,7 @@ class Sampler:
     has_damping: Whether the kernel has momentum.
     is_calibrated: Whether the kernel accepts and rejects.
     max_step_size: The largest step size that means something: pi / 2 for angles, else infinity.
+    moves_readout: Whether transitions begin with moves of the readout alone.
     strategy: A `tf.distribute.Strategy`, if the work is split over its devices.
     run_loop: Function of a function and its arguments, which calls it where a loop of steps has to
       be: on the cores of a TPU, and otherwise here.
@@ -126,6 +128,7 @@ class Sampler:
   has_damping: bool = True
   is_calibrated: bool = True
   max_step_size: float = math.inf
+  moves_readout: bool = False
   strategy: tf.distribute.Strategy | None = None
   run_loop: Callable[..., Any] = _run_here
 
@@ -136,6 +139,10 @@ class Sampler:
       return 'uncalibrated'
     return 'corrected' if self.has_damping else 'random walk'
 
+  def num_gradients(self, num_integrator_steps: int) -> int:
+    """How many gradients of the network a transition of so many steps takes."""
+    return num_integrator_steps + self.moves_readout
+
   def __repr__(self):
     return f'Sampler({self.name!r}, regularizer={self.regularizer!r}, {self.posterior!r})'
 
@@ -144,6 +151,12 @@ def _in_graph(fn):
   """The function, in a graph: strategies are slow outside of graphs."""
   graph_fn = tf.function(fn, autograph=False)
   return lambda *arguments: (fn if tf.inside_function() else graph_fn)(*arguments)
+
+
+def _tempered(density, inverse_temperature, hidden_parts):
+  """The log-likelihood of the readout given hidden parts, to a power."""
+  fn = density.readout_log_likelihood_fn(hidden_parts)
+  return functools.partial(fn, inverse_temperature=inverse_temperature)
 
 
 def _map_of(posterior, density, reprior, is_split):
@@ -168,6 +181,7 @@ def make_sampler(
   strategy: tf.distribute.Strategy | None = None,
   hidden_space: str | None = None,
   layer_regularizer: float | Sequence[float] | None = None,
+  moves_readout: bool | None = None,
 ) -> Sampler:
   """Makes a sampler for a posterior.
 
@@ -204,6 +218,9 @@ def make_sampler(
     layer_regularizer: For a map on every layer, as the `regularizer` of
       `tfp_reprior.LayerwiseReprior`; by default only the readout has one. The anchor of each chain
       is its start; in runs, warm-up moves it to where the chain is.
+    moves_readout: Whether the readout is moved alone, too, before each transition of all parts
+      (`tfp_reprior.mcmc.ConditionalMoves`). By default where that pays: with `RotationLangevin` on
+      one device, if the readout is not integrated out, as for classes.
 
   Returns:
     A `Sampler`.
@@ -280,6 +297,7 @@ def make_sampler(
     units[end - len(coordinates.stddev) : end] = coordinates.stddev
   anchor = None if layerwise is None else anchors.Anchor(layerwise, to_parts, to_state)
   num_moving_parts = len(posterior.split.event_shapes)
+  moves_readout = coordinates_lib.moves_readout(kind, is_collapsed, strategy, moves_readout)
   if kind == 'rotation' and is_collapsed:
     num_moving_parts = posterior.split.num_hidden  # the likelihood does not depend on the others
   # Strategies need gradients in the graph around them, and the variables of anchors may change.
@@ -303,7 +321,11 @@ def make_sampler(
       return crank_nicolson.PreconditionedCrankNicolson(log_likelihood_fn, step_size)
     kernel_class = _KERNELS[kind][is_calibrated]
     kwargs = {'leaves_prior_out': True} if kind == 'langevin' else {}
-    return kernel_class(log_likelihood_fn, step_size, damping, num_integrator_steps, **kwargs)
+    kernel = kernel_class(log_likelihood_fn, step_size, damping, num_integrator_steps, **kwargs)
+    if not moves_readout:
+      return kernel
+    readout_fn = functools.partial(_tempered, density, inverse_temperature)
+    return conditional_moves.ConditionalMoves(kernel, readout_fn, posterior.split.num_hidden)
 
   def start_fn(num_chains, seed):
     phi = [over_dispersion * p for p in posterior.sample_prior(num_chains, seed)]
@@ -381,6 +403,7 @@ def make_sampler(
     has_damping=kind != 'crank_nicolson',
     is_calibrated=is_calibrated,
     max_step_size=math.inf if kind == 'langevin' else math.pi / 2,
+    moves_readout=moves_readout,
     strategy=strategy,
     run_loop=run_on_replicas if takes_loops and is_split else _run_here,
   )
