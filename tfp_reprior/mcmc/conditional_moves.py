@@ -126,7 +126,8 @@ class ConditionalMoves(kernel_lib.Kernel):
       tf.maximum(tf.cast(tf.round(num_steps), tf.int32), 1),
     )
     others, _ = mover.one_step(others, mover.bootstrap_results(others), seed=seed)
-    return [*held, *others]
+    # Others depend on the held parts now: a derivative by these must not follow that path.
+    return [tf.stop_gradient(p) for p in [*held, *others]]
 
   def __repr__(self):
     kernel, most = self._parameters['kernel'], self._parameters['most_steps']
