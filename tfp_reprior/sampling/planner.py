@@ -17,6 +17,9 @@ _CHECKED = {
 }
 _COMFORTABLE = 0.75
 _QUARTER_TURN = math.pi / 2  # of N(0, I), the time of an ideal transition
+# With moves of the readout alone outputs are nearly independent after any transition, and hidden
+# layers gain little from the second half of it (docs/paper.md, classes).
+_HALF = 0.5
 _SHORT_OF = 0.75  # that a transition may take, if the budget allows for no more
 _MOST_PROBES = 40
 _INVERSE_TEMPERATURE = 3.0
@@ -81,6 +84,7 @@ class Planner:
     self._blocks, self._doubts = [], []
     self._spent = 0
     self._friction = 1.0
+    self._time = _QUARTER_TURN * (_HALF if sampler.moves_readout else 1.0)
     self._step_size = min(warmup.FIRST_STEP_SIZE, sampler.max_step_size)
 
   def run(self):
@@ -96,7 +100,7 @@ class Planner:
       self._settle('settling', _SETTLING * self._budget)
     if self._is_mapped:
       self._place_map()
-    steps = self._num_steps(_QUARTER_TURN)
+    steps = self._num_steps(self._time)
     if not self._climbs():
       steps = self._measure(steps)
     final = max(_FINAL * self._budget, self._left - 2 * _CHECKING * self._budget)
@@ -239,7 +243,7 @@ class Planner:
     candidates = [(steps, 1.0)]
     if self._has_length and self._given_steps is None:
       is_angle = self._sampler.max_step_size < math.inf
-      if is_angle and steps * self._step_size < _SHORT_OF * _QUARTER_TURN:
+      if is_angle and steps * self._step_size < _SHORT_OF * self._time:
         return steps  # of a third of that, what is slow would see even less
       candidates.append((max(1, int(_SHORTER * steps)), 1.0))
     elif self._sampler.has_damping and self._damping is None:
