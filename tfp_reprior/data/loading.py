@@ -146,7 +146,7 @@ def load(
     raise errors.InputError(
       f'`log_targets` is for real targets. Received: log_targets=True for classes, of {name}'
     )
-  preparation = Preparation.of(raw, *train, log_targets, [test[1]])
+  preparation = Preparation.of(raw, train[0], train[1], log_targets, [test[1]])
   preparation = dataclasses.replace(preparation, data_name=os.path.basename(name))
   return Dataset(
     x_train=preparation.inputs(train[0]),
