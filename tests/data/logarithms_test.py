@@ -58,8 +58,9 @@ def test_the_gain_is_that_of_the_best_gaussian_processes():
     (np.exp(F + NOISE), True),
     (10 + F + NOISE, False),
     (np.exp(F + NOISE) - 1, False),  # not positive
+    (np.full([60, 1], 0.5), False),
   ],
-  ids=['prices', 'even noise', 'negative'],
+  ids=['prices', 'even noise', 'negative', 'constant'],
 )
 def test_logarithms_are_taken_where_they_are_far_better(y, is_taken):
   chosen = logarithms.choose('auto', X, y)

@@ -14,7 +14,7 @@ _NOISE_VARIANCES = np.geomspace(1e-4, 10.0, 31)  # relative to the function
 
 def check(value: Any) -> bool | str:
   """One of `CHOICES`; others are refused."""
-  if not (value == 'auto' or isinstance(value, (bool, np.bool_))):
+  if not (isinstance(value, (bool, np.bool_)) or (isinstance(value, str) and value == 'auto')):
     raise errors.InputError(
       f"`log_targets` must be 'auto', True or False. Received: log_targets={value!r}"
     )
@@ -96,5 +96,7 @@ def choose(choice: bool | str, x: np.ndarray, y: np.ndarray, others: Any = ()) -
     others: Sequence of further targets, of tests, which must be positive as well.
   """
   if choice == 'auto':
-    choice = all(np.all(np.asarray(v) > 0) for v in (y, *others)) and gain(x, y) > _LEAST_GAIN
+    is_positive = all(np.all(np.asarray(v) > 0) for v in (y, *others))
+    varies = bool(np.all(np.ptp(y, axis=0) > 0))
+    choice = is_positive and varies and gain(x, y) > _LEAST_GAIN
   return np.max(np.asarray(y, np.float64), axis=0).tolist() if choice else None
