@@ -6,11 +6,13 @@ from tfp_reprior.sampling.class_prediction import (
   ClassPrediction,
 )
 from tfp_reprior.sampling.distribution_prediction import DistributionPrediction
+from tfp_reprior.sampling.log_prediction import LogPrediction
 from tfp_reprior.sampling.prediction import Prediction
 from tfp_reprior.sampling.result import Result
 from tfp_reprior.sampling.result_files import load_result
 from tfp_reprior.sampling.runs import sample_posterior, warm_up
-from tfp_reprior.sampling.samplers import Sampler, make_sampler
+from tfp_reprior.sampling.sampler import Sampler
+from tfp_reprior.sampling.samplers import make_sampler
 from tfp_reprior.sampling.settings import Settings
 from tfp_reprior.sampling.warmup import Block, Warmup, WarmupError
 
@@ -20,6 +22,7 @@ __all__ = [
   'CategoricalPrediction',
   'ClassPrediction',
   'DistributionPrediction',
+  'LogPrediction',
   'Prediction',
   'Result',
   'Sampler',
