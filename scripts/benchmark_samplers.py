@@ -14,7 +14,10 @@ per chain, of
                   or in data space of the u, which has no fresh draws
   state norms     squared norms of these
 
-as the mean over projections or layers, for theta and f also the minimum. The mean of the log-
+as the mean over projections or layers, for theta and f also the minimum. For these two there is
+also the size by the variance that the sampler of --reference has found for the same posterior, if
+--json has it (`tfr.diagnostics.slow_effective_sample_size`): chains that are short against their
+correlations have no more than they should. The mean of the log-
 likelihood, and by how many of its standard deviations it rises from the first half of a chain to
 the second, tell whether chains have arrived; the effective size of a drift says nothing. For
 kernels that use no gradient we count likelihoods. With --json each row is saved when it is made,
@@ -23,6 +26,7 @@ and the same command goes on; several commands may share a file.
 
 import functools
 import itertools
+import pathlib
 import time
 
 import numpy as np
@@ -81,6 +85,9 @@ _NUM_WARMUP_STEPS = flags.DEFINE_integer('num_warmup_steps', 1500, 'Gradients of
 _NUM_CHAINS = flags.DEFINE_integer('num_chains', 2, 'Chains, side by side.', 2)
 _THINNING = flags.DEFINE_integer('thinning', 4, 'Traces a state for this many gradients.', 1)
 _SEEDS = flags.DEFINE_list('seeds', ['1'], 'Seeds of everything random, the data among it.')
+_REFERENCE = flags.DEFINE_string(
+  'reference', 'auto@1', 'Sampler whose rows of --json tell the variances of projections.'
+)
 _JSON = flags.DEFINE_string('json', None, 'File to write the figures to, and to go on from.')
 _ALSO = flags.DEFINE_list('also', [], 'Such files of earlier runs, to show with this one.')
 _FIGURE = flags.DEFINE_string(
@@ -240,6 +247,11 @@ def measure(case):
       row[f'{key} ESS / 1k gradients'] = float(1000 * np.mean(ess) / gradients)
       if key in ('theta', 'f'):
         row[f'{key} minimum'] = float(1000 * np.min(ess) / gradients)
+        row[f'{key} variance'] = float(np.mean(np.var(kept[key], axis=(0, 1))))
+        variance = reference_variance(case, key, row)
+        if variance is not None:
+          slow = tfr.diagnostics.slow_effective_sample_size(kept[key], variance)
+          row[f'{key} ESS / 1k gradients, by variance'] = 1000 * slow / float(gradients)
         row[f'{key} ESS / s'] = float(np.mean(ess) * _NUM_CHAINS.value / (gradients * seconds))
   if 'log_likelihood' in kept:
     row['log_likelihood mean'] = float(np.mean(kept['log_likelihood']))
@@ -250,6 +262,23 @@ def measure(case):
   row['ms / gradient of all chains'] = 1000 * seconds
   row['R-hat^2 - 1, f'] = float(np.mean(tfr.diagnostics.r_hat_squared(kept['f']))) - 1
   return row
+
+
+def reference_variance(case, key, row):
+  """The mean variance of projections, of the row of --reference; None if there is none."""
+  if case['sampler'] == _REFERENCE.value:
+    return row[f'{key} variance']
+  if _JSON.value is None or not pathlib.Path(_JSON.value).exists():
+    return None
+
+  def posterior_of(row):
+    settings = [row['settings'][name] for name in ('data', 'likelihood', 'num_test')]
+    return [row[name] for name in ('width', 'n', 'seed')] + settings
+
+  name = f'{key} variance'
+  rows = [r for r in results.load(_JSON.value) if name in r and r['sampler'] == _REFERENCE.value]
+  found = [r for r in rows if posterior_of(r) == posterior_of(case)]
+  return found[-1][name] if found else None
 
 
 def squared_norms(parts):
