@@ -46,4 +46,17 @@ def test_samplers_over_widths_are_those_with_three_and_given_steps_are_dashed():
   with drawing.canvas(7.2, 4.0) as figure:
     sampler_rows.draw(figure, rows)
   styles = {line.get_label(): line.get_linestyle() for line in figure.axes[0].get_lines()}
-  assert styles == {'standard': '-', 'auto@1': '--'}
+  assert styles == {'standard': '-', 'in data space, auto@1': '--'}
+
+
+def test_sizes_by_variance_are_shown_where_all_rows_have_them():
+  rows = _rows(['standard', 'auto'], [4, 8, 16], [4])
+  for i, row in enumerate(rows):
+    row['theta ESS / 1k gradients, by variance'] = 1000.0 + i
+    if i:
+      row['f ESS / 1k gradients, by variance'] = 1000.0
+  with drawing.canvas(7.2, 4.0) as figure:
+    sampler_rows.draw(figure, rows)
+  weights, outputs = (ax.lines[0].get_ydata()[0] for ax in figure.axes)
+  assert weights == 1000.5  # the mean over seeds
+  assert outputs == 4 + 4 + 2
