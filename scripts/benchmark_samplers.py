@@ -86,7 +86,7 @@ _NUM_CHAINS = flags.DEFINE_integer('num_chains', 2, 'Chains, side by side.', 2)
 _THINNING = flags.DEFINE_integer('thinning', 4, 'Traces a state for this many gradients.', 1)
 _SEEDS = flags.DEFINE_list('seeds', ['1'], 'Seeds of everything random, the data among it.')
 _REFERENCE = flags.DEFINE_string(
-  'reference', 'auto@1', 'Sampler whose rows of --json tell the variances of projections.'
+  'reference', 'auto', 'Sampler whose rows of --json tell the variances of projections.'
 )
 _JSON = flags.DEFINE_string('json', None, 'File to write the figures to, and to go on from.')
 _ALSO = flags.DEFINE_list('also', [], 'Such files of earlier runs, to show with this one.')

@@ -45,6 +45,13 @@ def test_sum_is_cut_at_the_first_negative_correlation():
   assert tfr.diagnostics.slow_effective_sample_size(draws, 1.0) == 100
 
 
+def test_sum_ends_at_five_times_itself():
+  # A variance that is one part in a hundred too large leaves rho_t = 0.01 at any lag.
+  draws = np.random.default_rng(1).normal(size=[4000, 2, 100])
+  ess = tfr.diagnostics.slow_effective_sample_size(draws, 1.01)
+  np.testing.assert_allclose(ess, 4000, rtol=0.15)  # 4000 / 41, if the sum went on
+
+
 @pytest.mark.parametrize(
   'draws, variance, message',
   [

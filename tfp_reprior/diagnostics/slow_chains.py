@@ -5,6 +5,8 @@ from numpy.typing import ArrayLike
 
 from tfp_reprior import errors
 
+_WINDOW = 5  # of Sokal
+
 
 def slow_effective_sample_size(draws: ArrayLike, variance: ArrayLike) -> float:
   """Effective sample size of a chain, relative to a variance that a faster sampler has found.
@@ -18,8 +20,8 @@ def slow_effective_sample_size(draws: ArrayLike, variance: ArrayLike) -> float:
   ess   = s / (1 + 2 sum_{t = 1, 2, ...} rho_t)
   ```
 
-  The sum is cut at the first negative `rho_t`, or at half of the chain: what is left out then is
-  positive, so that the size is too large rather than too small.
+  The sum ends at the first negative `rho_t`, at five times itself, beyond which it adds noise, or
+  at half of the chain: then what is left out is positive, and the size too large if anything.
 
   Args:
     draws: `[s, c, r]`, draws by chains, of quantities that are alike, such as
@@ -40,6 +42,10 @@ def slow_effective_sample_size(draws: ArrayLike, variance: ArrayLike) -> float:
   tfr.diagnostics.slow_effective_sample_size(walk, variance=1.0)  # ==> 1: it is hardly moving
   tfr.diagnostics.slow_effective_sample_size(steps, variance=1.0)  # ==> about 200
   ```
+
+  #### References
+
+  A. Sokal. Monte Carlo methods in statistical mechanics: foundations and new algorithms. 1996.
   """
   x = np.asarray(draws, np.float64)
   if x.ndim != 3 or len(x) < 2:
@@ -52,7 +58,7 @@ def slow_effective_sample_size(draws: ArrayLike, variance: ArrayLike) -> float:
   tau = 1.0
   for lag in range(1, len(x) // 2 + 1):
     rho = 1 - np.mean((x[lag:] - x[:-lag]) ** 2) / total
-    if rho <= 0:
+    if rho <= 0 or lag > _WINDOW * tau:
       break
     tau += 2 * rho
   return len(x) / tau
