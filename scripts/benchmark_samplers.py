@@ -82,6 +82,12 @@ _SAMPLERS = flags.DEFINE_list(
 )
 _NUM_GRADIENTS = flags.DEFINE_integer('num_gradients', 4000, 'Gradients of each chain.', 100)
 _NUM_WARMUP_STEPS = flags.DEFINE_integer('num_warmup_steps', 1500, 'Gradients of warm-up.', 100)
+_STEPS_AFTER_WARMUP = flags.DEFINE_bool(
+  'steps_after_warmup',
+  False,
+  'Warm up with transitions of any length, and take the steps after an @ only then: many at once '
+  'leave few transitions to adapt to.',
+)
 _NUM_CHAINS = flags.DEFINE_integer('num_chains', 2, 'Chains, side by side.', 2)
 _THINNING = flags.DEFINE_integer('thinning', 4, 'Traces a state for this many gradients.', 1)
 _SEEDS = flags.DEFINE_list('seeds', ['1'], 'Seeds of everything random, the data among it.')
@@ -136,7 +142,7 @@ def make(posterior, name, seed):
     sampler=name,
     regularizer=float(regularizer) if regularizer == 'inf' else regularizer or default,
     layer_regularizer=layer_regularizer,
-    num_integrator_steps=int(num_steps) if num_steps else None,
+    num_integrator_steps=int(num_steps) if num_steps and not _STEPS_AFTER_WARMUP.value else None,
     num_chains=_NUM_CHAINS.value,
     num_warmup_steps=_NUM_WARMUP_STEPS.value,
     seed=seed,
@@ -147,12 +153,19 @@ def make(posterior, name, seed):
   )
   if sampler.anchor is not None:
     sampler.anchor.place(found.anchor)
-  length = found.num_integrator_steps
-  names = ('step_size', 'damping', 'num_integrator_steps')
-  kernel = warmup.sampling_kernel(sampler, {n: getattr(found, n) for n in names})
+  length, damping = found.num_integrator_steps, found.damping
+  if num_steps and int(num_steps) != length:
+    length = int(num_steps)
+    damping = warmup.default_damping(found.step_size, length)
+  found_settings = {
+    'step_size': found.step_size,
+    'damping': damping,
+    'num_integrator_steps': length,
+  }
+  kernel = warmup.sampling_kernel(sampler, found_settings)
   chosen = _CHOSEN | {'step size': found.step_size, 'steps': length}
   if sampler.has_damping:
-    chosen['damping'] = found.damping
+    chosen['damping'] = damping
   chosen['regularizer'] = str(found.regularizer)
   start = [tf.constant(p) for p in found.state]
   return (
@@ -341,7 +354,8 @@ def rows():
     'thinning': _THINNING.value,
   }
   # Only where they are others, so that earlier rows are found again.
-  settings |= {f.name: f.value for f in (_DEPTH, _NOISE_SCALE) if f.value != f.default}
+  others = (_DEPTH, _NOISE_SCALE, _STEPS_AFTER_WARMUP)
+  settings |= {f.name: f.value for f in others if f.value != f.default}
   sizes = [[int(i) for i in flag.value] for flag in (_NUMS_DATA, _WIDTHS, _SEEDS)]
   cases = (
     {'width': width, 'n': num_data, 'seed': seed, 'sampler': sampler, 'settings': settings}
