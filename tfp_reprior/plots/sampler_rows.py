@@ -79,24 +79,23 @@ def _draw_samplers(figure, rows):
 def _draw_samplers_over_widths(figure, rows):
   """Effective samples per gradient against the width, of samplers that have three widths or more.
 
-  Means over seeds, and their range. Dashed, if the steps of a transition were given.
+  Means over seeds, and their range. Dashed, if another of its kind is there.
   """
-  widths_of = {row['sampler']: set() for row in rows}
-  for row in rows:
-    widths_of[row['sampler']].add(row['width'])
-  names = [name for name, widths in widths_of.items() if len(widths) > 2]
+  rows = [row for row in rows if len(_widths(rows, row)) > 2]
   nums_data = sorted({row['n'] for row in rows})
   figure.set_size_inches(5.2, 0.9 + 2.3 * len(nums_data))
   axes = figure.subplots(len(nums_data), 2, sharex=True, sharey=True, squeeze=False)
   everything = []
   for (i, num_data), (j, key) in itertools.product(enumerate(nums_data), enumerate(('theta', 'f'))):
     ax, ess = axes[i, j], f'{key} ESS / 1k gradients'
-    if all(ess + _BY_VARIANCE in row for row in rows if row['sampler'] in names):
+    if all(ess + _BY_VARIANCE in row for row in rows):
       ess += _BY_VARIANCE
-    for name in names:
+    labels = set()
+    for name in dict.fromkeys(row['sampler'] for row in rows if row['n'] == num_data):
       style = dict(drawing.sampler_style(name))
-      if '@' in name:
-        style |= {'linestyle': '--', 'label': f'{style["label"]}, {name}'}
+      if style['label'] in labels:  # the second of a kind
+        style |= {'linestyle': '--', 'label': name}
+      labels.add(style['label'])
       chosen = [r for r in rows if (r['n'], r['sampler']) == (num_data, name)]
       _curve(ax, chosen, lambda row: row['width'], ess, 1.0, **style)
       everything += [row[ess] for row in chosen]
@@ -106,6 +105,11 @@ def _draw_samplers_over_widths(figure, rows):
   figure.supxlabel('width', fontsize=9)
   figure.supylabel('effective samples per 1,000 gradients', fontsize=9)
   drawing.legend(figure)
+
+
+def _widths(rows, like):
+  """Those that there are of a row's sampler and number of data."""
+  return {row['width'] for row in rows if all(row[k] == like[k] for k in ('sampler', 'n'))}
 
 
 def _draw_over_widths(figure, rows):
