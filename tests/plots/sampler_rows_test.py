@@ -41,12 +41,13 @@ def test_the_axis_is_what_there_are_several_of(sizes, label, xs):
     assert line.get_ydata()[0] == pytest.approx((4 + width + 2) / scale)  # the mean over seeds
 
 
-def test_samplers_over_widths_are_those_with_three_and_the_second_of_a_kind_is_dashed():
-  rows = _rows(['standard', 'auto', 'auto@1'], [4, 8, 16], [4]) + _rows(['rotation'], [8], [4])
+def test_samplers_over_widths_are_those_with_three_and_one_step_is_dashed():
+  rows = _rows(['auto', 'auto@1'], [4, 8, 16], [4]) + _rows(['rotation'], [8], [4])
+  rows += _rows(['standard'], [4, 8], [4]) + _rows(['standard@25'], [16], [4])
   with drawing.canvas(7.2, 4.0) as figure:
     sampler_rows.draw(figure, rows)
   styles = {line.get_label(): line.get_linestyle() for line in figure.axes[0].get_lines()}
-  assert styles == {'standard': '-', 'in data space': '-', 'auto@1': '--'}
+  assert styles == {'standard': '-', 'in data space': '-', 'one step (auto@1)': '--'}
 
 
 def test_sizes_by_variance_are_shown_where_all_rows_have_them():

@@ -79,8 +79,9 @@ def _draw_samplers(figure, rows):
 def _draw_samplers_over_widths(figure, rows):
   """Effective samples per gradient against the width, of samplers that have three widths or more.
 
-  Means over seeds, and their range. Dashed, if another of its kind is there.
+  Means over seeds, and their range. Dashed: one step a transition.
   """
+  rows = [{**row, 'sampler': _kind(row['sampler'])} for row in rows]
   rows = [row for row in rows if len(_widths(rows, row)) > 2]
   nums_data = sorted({row['n'] for row in rows})
   figure.set_size_inches(5.2, 0.9 + 2.3 * len(nums_data))
@@ -90,12 +91,10 @@ def _draw_samplers_over_widths(figure, rows):
     ax, ess = axes[i, j], f'{key} ESS / 1k gradients'
     if all(ess + _BY_VARIANCE in row for row in rows):
       ess += _BY_VARIANCE
-    labels = set()
     for name in dict.fromkeys(row['sampler'] for row in rows if row['n'] == num_data):
       style = dict(drawing.sampler_style(name))
-      if style['label'] in labels:  # the second of a kind
-        style |= {'linestyle': '--', 'label': name}
-      labels.add(style['label'])
+      if '@' in name:
+        style |= {'linestyle': '--', 'label': f'one step ({name})'}
       chosen = [r for r in rows if (r['n'], r['sampler']) == (num_data, name)]
       _curve(ax, chosen, lambda row: row['width'], ess, 1.0, **style)
       everything += [row[ess] for row in chosen]
@@ -105,6 +104,11 @@ def _draw_samplers_over_widths(figure, rows):
   figure.supxlabel('width', fontsize=9)
   figure.supylabel('effective samples per 1,000 gradients', fontsize=9)
   drawing.legend(figure)
+
+
+def _kind(name):
+  """The name of a sampler, without steps that were chosen to suit a width."""
+  return name if name.endswith('@1') else name.partition('@')[0]
 
 
 def _widths(rows, like):
