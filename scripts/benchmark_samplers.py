@@ -105,7 +105,7 @@ _FIGURE = flags.DEFINE_string(
 
 # Weights of a network that are made anew for each draw, if its layers are in data space.
 _LARGEST_NETWORK = 2**24
-_NUM_TIMED = 20  # transitions
+_NUM_TIMED = 20  # gradients, or one transition
 _TABLES = set(table_data.TABLES) - set(table_data.CLASSES)
 _CHOSEN = dict.fromkeys(['step size', 'damping', 'steps', 'regularizer'], '')
 
@@ -252,7 +252,7 @@ def measure(case):
   skip = num_draws // 5
   kept = {key: values[skip:] for key, values in trace.items()}
   gradients = thinning * kept['gradients'].sum(0).mean()
-  seconds = seconds_per_gradient(kernel, state, count_fn)
+  seconds = seconds_per_gradient(kernel, state, count_fn, length)
   row = chosen | {'acceptance': float(np.mean(kept.get('acceptance', np.nan)))}
   for key in sampler_rows.QUANTITIES:
     if key in kept:
@@ -299,7 +299,7 @@ def squared_norms(parts):
   return tf.stack([tf.reduce_sum(p**2, axis=range(1, p.shape.rank)) for p in parts], axis=1)
 
 
-def seconds_per_gradient(kernel, state, count_fn):
+def seconds_per_gradient(kernel, state, count_fn, length):
   """How long a gradient of all chains takes, without what is traced; the median of some runs."""
 
   def observe(_, results, summary, seed):
@@ -308,11 +308,12 @@ def seconds_per_gradient(kernel, state, count_fn):
 
   timed = runner.Runner(kernel, observe, 1, seed=0)
   carry = timed.start(state)
+  num_timed = max(1, _NUM_TIMED // length)
   timed.prepare(carry)
   observed = []
   for i in range(4):  # the first warms up
     begin = time.perf_counter()
-    carry, trace = timed.advance(carry, _NUM_TIMED * i, _NUM_TIMED)
+    carry, trace = timed.advance(carry, num_timed * i, num_timed)
     observed.append((time.perf_counter() - begin) / trace['gradients'].sum(0).mean())
   return float(np.median(observed[1:]))
 
