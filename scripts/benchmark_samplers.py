@@ -78,7 +78,8 @@ _SAMPLERS = flags.DEFINE_list(
   'noise goes after a colon: rotation:n*noise, rotation:inf, rotation:tuned. auto is rotation with '
   'hidden layers in data space, where they qualify. A number of steps of a transition, in place of '
   'what warm-up finds, goes after an @: auto@1. The regularizer of hidden layers, for a map on '
-  'every layer, goes after a +: auto+3, auto+tuned.',
+  'every layer, goes after a +: auto+3, auto+tuned. A - at the end leaves out moves of the readout '
+  'alone, which are for other likelihoods than the Gaussian: auto:inf-.',
 )
 _NUM_GRADIENTS = flags.DEFINE_integer('num_gradients', 4000, 'Gradients of each chain.', 100)
 _NUM_WARMUP_STEPS = flags.DEFINE_integer('num_warmup_steps', 1500, 'Gradients of warm-up.', 100)
@@ -131,7 +132,8 @@ def make(posterior, name, seed):
     return make_elliptical_slice(posterior, seed)
   if name.startswith('nuts'):
     return make_nuts(posterior, name, seed)
-  name, _, num_steps = name.partition('@')
+  moves_readout = False if name.endswith('-') else None
+  name, _, num_steps = name.rstrip('-').partition('@')
   name, _, layer_regularizer = name.partition('+')
   name, _, regularizer = name.partition(':')
   default = None if name.endswith('standard') else 'noise'
@@ -142,6 +144,7 @@ def make(posterior, name, seed):
     sampler=name,
     regularizer=float(regularizer) if regularizer == 'inf' else regularizer or default,
     layer_regularizer=layer_regularizer,
+    moves_readout=moves_readout,
     num_integrator_steps=int(num_steps) if num_steps and not _STEPS_AFTER_WARMUP.value else None,
     num_chains=_NUM_CHAINS.value,
     num_warmup_steps=_NUM_WARMUP_STEPS.value,
@@ -149,21 +152,26 @@ def make(posterior, name, seed):
     progress=False,
   )
   sampler = tfr.make_sampler(
-    posterior, name, regularizer=found.regularizer, layer_regularizer=found.layer_regularizer
+    posterior,
+    name,
+    regularizer=found.regularizer,
+    layer_regularizer=found.layer_regularizer,
+    moves_readout=moves_readout,
   )
   if sampler.anchor is not None:
     sampler.anchor.place(found.anchor)
-  length, damping = found.num_integrator_steps, found.damping
-  if num_steps and int(num_steps) != length:
-    length = int(num_steps)
-    damping = warmup.default_damping(found.step_size, length)
+  num_integrator_steps, damping = found.num_integrator_steps, found.damping
+  if num_steps and int(num_steps) != num_integrator_steps:
+    num_integrator_steps = int(num_steps)
+    damping = warmup.default_damping(found.step_size, num_integrator_steps)
+  length = sampler.num_gradients(num_integrator_steps)
   found_settings = {
     'step_size': found.step_size,
     'damping': damping,
-    'num_integrator_steps': length,
+    'num_integrator_steps': num_integrator_steps,
   }
   kernel = warmup.sampling_kernel(sampler, found_settings)
-  chosen = _CHOSEN | {'step size': found.step_size, 'steps': length}
+  chosen = _CHOSEN | {'step size': found.step_size, 'steps': num_integrator_steps}
   if sampler.has_damping:
     chosen['damping'] = damping
   chosen['regularizer'] = str(found.regularizer)

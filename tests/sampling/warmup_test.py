@@ -70,13 +70,11 @@ def test_any_noise_activation_and_number_of_chains_is_warmed_up(changes):
 @pytest.mark.parametrize('changes', [sampling_runs.categorical(), sampling_runs.bernoulli()])
 def test_chains_of_classes_are_warmed_up_and_come_back_from_the_cold(changes):
   # Of the posterior of three classes or two yes or no, ten data: weights are close to their prior.
-  # With the map, in whose coordinates steps are long.
-  settings = dict(num_warmup_steps=800, regularizer='n*noise')
-  found = _warm_up(**{'noise_scale': 0.1, **changes}, **settings)
+  found = _warm_up(**{'noise_scale': 0.1, **changes}, num_warmup_steps=800)
   assert all(0.4 < a < 0.995 for a in found.blocks[-1].acceptance), found.table()
-  assert found.step_size > 0.15, found.table()
-  outputs = [b.log_likelihood for b in found.blocks if b.inverse_temperature == 1.0]
-  assert max(outputs) - min(outputs) < 30.0, found.table()
+  coldest = [b for b in found.blocks if b.inverse_temperature > 1.0][-1]
+  assert found.step_size > coldest.step_size, found.table()
+  assert found.blocks[-1].log_likelihood < coldest.log_likelihood - 1.0, found.table()
   assert all(np.mean(p**2) < 3.0 for p in found.state)
 
 

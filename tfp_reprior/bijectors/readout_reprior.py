@@ -256,14 +256,14 @@ class ReadoutReprior(tfp.bijectors.Bijector):
   def forward_given(self, psi: tf.Tensor, parts: Parts) -> list[tf.Tensor]:
     """As `forward`, for known features psi `[*chains, n, d]`."""
     hidden, phi_out = self._split(parts)
-    factor = self._factorize(self._scale_hidden(hidden), psi)
+    factor = self.factor_given(psi, self._scale(hidden))
     phi_out, mean = self.take_mean(phi_out)
     return self._scale(self._join(hidden, factor.forward(phi_out) + mean))
 
   def inverse_given(self, psi: tf.Tensor, parts: Parts) -> list[tf.Tensor]:
     """As `inverse`, for known features psi `[*chains, n, d]`."""
     hidden, theta_out = self._split(self._unscale(parts))
-    factor = self._factorize(list(parts)[: self._num_hidden], psi)
+    factor = self.factor_given(psi, list(parts)[: self._num_hidden])
     theta_out, mean = self.take_mean(theta_out)
     return self._join(hidden, factor.inverse(theta_out) + mean)
 
@@ -272,7 +272,14 @@ class ReadoutReprior(tfp.bijectors.Bijector):
 
     With `part_scales`, without the constant that they add.
     """
-    return self.num_mapped * self._factorize(hidden_parts, psi).log_det()
+    return self.num_mapped * self.factor_given(psi, hidden_parts).log_det()
+
+  def factor_given(
+    self, psi: tf.Tensor, hidden_parts: Parts
+  ) -> factorization.FeatureFactor | factorization.DataFactor:
+    """The affine map of the readout, for known features psi `[*chains, n, d]`."""
+    a, b = self.scaled(hidden_parts, self._checked_features(psi))
+    return factorization.make_factor(a, b, factorization.choose_space(a, self._space))
 
   def scaled(self, hidden_parts: Parts, psi: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """Features and targets over the root of `lam`; with a projection, m rows in place of n."""
@@ -287,7 +294,7 @@ class ReadoutReprior(tfp.bijectors.Bijector):
     return readout - mean, mean
 
   def _forward(self, x):
-    hidden = self._scale_hidden(list(x)[: self._num_hidden])
+    hidden = self._scale(list(x)[: self._num_hidden])
     return self.forward_given(self._features_fn(*hidden), x)
 
   def _inverse(self, y):
@@ -295,7 +302,7 @@ class ReadoutReprior(tfp.bijectors.Bijector):
     return self.inverse_given(self._features_fn(*hidden), y)
 
   def _forward_log_det_jacobian(self, x):
-    return self._log_det(x, self._scale_hidden(list(x)[: self._num_hidden]))
+    return self._log_det(x, self._scale(list(x)[: self._num_hidden]))
 
   def _inverse_log_det_jacobian(self, y):
     return -self._log_det(y, list(y)[: self._num_hidden])  # of the same hidden parts
@@ -313,19 +320,15 @@ class ReadoutReprior(tfp.bijectors.Bijector):
     )
 
   def _scale(self, parts):
+    """All parts, or the first of them."""
     if self._part_scales is None:
       return parts
-    return [s * p for s, p in zip(self._part_scales, parts, strict=True)]
+    return [s * p for s, p in zip(self._part_scales, parts, strict=False)]
 
   def _unscale(self, parts):
     if self._part_scales is None:
       return parts
     return [p / s for s, p in zip(self._part_scales, parts, strict=True)]
-
-  def _scale_hidden(self, hidden):
-    if self._part_scales is None:
-      return hidden
-    return [s * h for s, h in zip(self._part_scales, hidden, strict=False)]
 
   def _split(self, parts):
     parts = list(parts)
@@ -359,15 +362,8 @@ class ReadoutReprior(tfp.bijectors.Bijector):
       for i, scale in enumerate(scales)
     ]
 
-  def _factorize(self, hidden, psi):
+  def _checked_features(self, psi):
     psi = tf.convert_to_tensor(psi)
-    self._check_features(psi)
-    if self.validate_args:
-      psi = tf.debugging.check_numerics(psi, 'The features `psi` must be finite.')
-    a, b = self.scaled(hidden, psi)
-    return factorization.make_factor(a, b, factorization.choose_space(a, self._space))
-
-  def _check_features(self, psi):
     if psi.dtype != self._targets.dtype:
       raise errors.InputError(
         'The features must have the dtype of the targets. Received: psi of dtype '
@@ -379,6 +375,9 @@ class ReadoutReprior(tfp.bijectors.Bijector):
         f'The features must have shape [*chains, {n}, d], a row for each target. Received: psi of '
         f'shape {tuple(psi.shape)}'
       )
+    if not self.validate_args:
+      return psi
+    return tf.debugging.check_numerics(psi, 'The features `psi` must be finite.')
 
   def _parameter_control_dependencies(self, is_init):
     if not self.validate_args or not is_init or callable(self._regularizer):

@@ -1,5 +1,7 @@
 """The posterior in phi for any likelihood and any regularizer."""
 
+from collections.abc import Callable
+
 import tensorflow as tf
 
 from tfp_reprior.bijectors import factorization, gradients
@@ -92,6 +94,24 @@ class ComposedPosterior:
     change = tf.reduce_sum((theta_out - phi_out) * (theta_out + phi_out), axis=[-2, -1])
     log_det *= self._reprior.num_mapped
     return inverse_temperature * log_likelihood + log_det - 0.5 * change
+
+  def readout_log_likelihood_fn(
+    self, hidden_parts: Parts, psi: tf.Tensor | None = None
+  ) -> Callable[..., tf.Tensor]:
+    """`log_likelihood_fn` as a function of the readout parts alone, up to a constant."""
+    posterior = self.posterior
+    psi = posterior.features_fn(*hidden_parts) if psi is None else psi
+    likelihood = posterior.likelihood_given(hidden_parts)
+    factor = self._reprior.factor_given(psi, hidden_parts)
+
+    def log_likelihood_fn(*phi_parts, inverse_temperature=1.0):
+      phi_out, _ = self._reprior.take_mean(parts_lib.stack_readout(phi_parts))
+      theta_out = factor.forward(phi_out)
+      outputs = tf.matmul(psi, theta_out)
+      change = tf.reduce_sum((theta_out - phi_out) * (theta_out + phi_out), axis=[-2, -1])
+      return inverse_temperature * likelihood.log_prob(outputs, posterior.y) - 0.5 * change
+
+    return log_likelihood_fn
 
   def to_theta(self, phi_parts: Parts, psi: tf.Tensor | None = None) -> list[tf.Tensor]:
     """The weights of a state: as `posterior.reprior(regularizer, space).forward`.

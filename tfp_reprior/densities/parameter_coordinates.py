@@ -93,6 +93,10 @@ class _StandardizedDensity:
   def target_log_prob_fn(self, *state):
     return self._density.target_log_prob_fn(*self._coordinates.forward(state))
 
+  def readout_log_likelihood_fn(self, hidden_state):
+    """As a function of the readout alone, up to a constant."""
+    return self._density.readout_log_likelihood_fn(self._coordinates.forward(hidden_state))
+
   def log_likelihood_fn(self, *state, inverse_temperature=1.0):
     """With respect to N(0, 1) of v: what N(u; 0, 1) is beyond that counts as likelihood."""
     parts = self._coordinates.forward(state)

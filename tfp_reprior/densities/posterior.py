@@ -133,6 +133,17 @@ class Posterior:
     outputs = self.split.apply(parts, self.x)
     return inverse_temperature * self.likelihood_given(parts).log_prob(outputs, self.y)
 
+  def readout_log_likelihood_fn(self, hidden_parts: Parts) -> Callable[..., tf.Tensor]:
+    """`log_likelihood_fn` as a function of the readout parts alone, which is cheap."""
+    psi = self.features_fn(*hidden_parts)
+    likelihood = self.likelihood_given(hidden_parts)
+
+    def log_likelihood_fn(*readout_parts, inverse_temperature=1.0):
+      outputs = tf.matmul(psi, parts_lib.stack_readout(readout_parts))
+      return inverse_temperature * likelihood.log_prob(outputs, self.y)
+
+    return log_likelihood_fn
+
   def likelihood_given(self, parts: Parts) -> Any:
     """The likelihood given its own parts, for which all parts or the hidden ones are taken."""
     return self.likelihood.given(self.likelihood_parts(parts))

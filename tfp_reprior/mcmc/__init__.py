@@ -1,5 +1,6 @@
 """Transition kernels for `tfp.mcmc`."""
 
+from tfp_reprior.mcmc.conditional_moves import ConditionalMoves
 from tfp_reprior.mcmc.crank_nicolson import CrankNicolsonResults, PreconditionedCrankNicolson
 from tfp_reprior.mcmc.jittered import Jittered, JitteredResults, KernelSettings
 from tfp_reprior.mcmc.langevin_kernel import LangevinResults
@@ -10,6 +11,7 @@ from tfp_reprior.mcmc.underdamped_langevin import (
 )
 
 __all__ = [
+  'ConditionalMoves',
   'CrankNicolsonResults',
   'Jittered',
   'JitteredResults',

@@ -108,6 +108,12 @@ class LangevinKernel(kernel_lib.Kernel):
         is_accepted=tf.ones_like(log_prob, tf.bool),
       )
 
+  def moved(self, state: State, results: LangevinResults) -> LangevinResults:
+    """Results to go on with from another state, with the same momentum: a gradient there."""
+    parts = [tf.convert_to_tensor(p) for p in parts_lib.to_list(state)]
+    log_prob, grads = self._integrator.value_and_gradients(self._log_prob_fn, parts)
+    return results._replace(target_log_prob=log_prob, grads_target_log_prob=grads)
+
   def one_step(
     self, current_state: State, previous_kernel_results: LangevinResults, seed: Seed = None
   ) -> tuple[State, LangevinResults]:

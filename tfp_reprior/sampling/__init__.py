@@ -10,7 +10,8 @@ from tfp_reprior.sampling.prediction import Prediction
 from tfp_reprior.sampling.result import Result
 from tfp_reprior.sampling.result_files import load_result
 from tfp_reprior.sampling.runs import sample_posterior, warm_up
-from tfp_reprior.sampling.samplers import Sampler, make_sampler
+from tfp_reprior.sampling.sampler import Sampler
+from tfp_reprior.sampling.samplers import make_sampler
 from tfp_reprior.sampling.settings import Settings
 from tfp_reprior.sampling.warmup import Block, Warmup, WarmupError
 

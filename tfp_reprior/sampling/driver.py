@@ -186,7 +186,7 @@ class Driver:
 
         position.begin('warm-up', start, is_new)
         bar.describe(f'{stage}, step size {float(block_settings.step_size):.2g}')
-      steps = thinning * block_settings.num_integrator_steps
+      steps = thinning * arriving.num_gradients(block_settings.num_integrator_steps)
       self._phases.run('warm-up', phase_runner, end, position, interrupt, bar, steps)
       if position.num_done['warm-up'] < end:
         raise KeyboardInterrupt('Sampling was interrupted before the first draw.')
@@ -214,7 +214,8 @@ class Driver:
         chosen.update(damping=None, num_integrator_steps=1)
       if self._budgets['burn-in']:
         num_blocks = _NUM_ANCHORS if is_mapped and sampler.anchor is not None else 1
-        num_transitions = -(-self._budgets['burn-in'] // chosen['num_integrator_steps'])
+        num_gradients = sampler.num_gradients(chosen['num_integrator_steps'])
+        num_transitions = -(-self._budgets['burn-in'] // num_gradients)
         for _ in range(num_blocks):
           run_block('burn-in', warmup_lib.as_settings(chosen), -(-num_transitions // num_blocks))
       if position.phase == 'warm-up' and position.carry is not None:  # not what was saved before
@@ -232,6 +233,7 @@ class Driver:
       self._strategy,
       settings.hidden_space,
       layer_regularizer,
+      settings.moves_readout,
     )
 
   def _choose_map(self, resume):
@@ -264,8 +266,9 @@ class Driver:
     observer = observations.Observer(
       self._sampler, self._x_test, settings.num_projections, self._seeds['projections']
     )
-    thinning = max(1, round(settings.thinning / chosen['num_integrator_steps']))
-    steps_per_draw = thinning * chosen['num_integrator_steps']
+    num_gradients = self._sampler.num_gradients(chosen['num_integrator_steps'])
+    thinning = max(1, round(settings.thinning / num_gradients))
+    steps_per_draw = thinning * num_gradients
     phase_runner = runner.Runner(
       warmup_lib.sampling_kernel(self._sampler, chosen),
       observer.draw,

@@ -65,6 +65,7 @@ def settled(settings, sampler, chosen):
     'regularizer': sampler.regularizer,
     'hidden_space': sampler.hidden_space,
     'layer_regularizer': sampler.layer_regularizer,
+    'moves_readout': sampler.moves_readout,
     'layers_in_data_space': ', '.join(sampler.posterior.split.names_in_data_space) or 'none',
     'acceptance_bounds': list(warmup.BOUNDS[sampler.kind]),
     'date': f'{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d}',
@@ -83,6 +84,7 @@ def describe(posterior, settings, sampler, x_test, preparation, **decided):
     **described,
     # Where layers came to be: what was asked for may lead to the same, or to something else.
     'hidden_space': [s.space for s in sampler.posterior.split.layer_spaces] or None,
+    'moves_readout': sampler.moves_readout or None,
     'num_replicas': 1 if sampler.strategy is None else sampler.strategy.num_replicas_in_sync,
     **decided,
     'shapes of the weights': [list(s) for s in posterior.split.network.event_shapes],

@@ -74,7 +74,7 @@ class Observer:
       **self._weights_trace(parts),
       'f': self._project_f(self._split.apply_new(parts, self._x_test, seed)),
       'step_size': results.inner_results.new_step_size,  # of the next transition
-      'steps': self._thinning * results.settings.num_integrator_steps,
+      'steps': self._thinning * self._sampler.num_gradients(results.settings.num_integrator_steps),
     }
     return trace, summary
 

@@ -17,6 +17,9 @@ _CHECKED = {
 }
 _COMFORTABLE = 0.75
 _QUARTER_TURN = math.pi / 2  # of N(0, I), the time of an ideal transition
+# With moves of the readout alone outputs are nearly independent after any transition, and hidden
+# layers gain nothing a gradient by a longer one (docs/paper.md, classes).
+_THIRD = 1 / 3
 _SHORT_OF = 0.75  # that a transition may take, if the budget allows for no more
 _MOST_PROBES = 40
 _INVERSE_TEMPERATURE = 3.0
@@ -81,6 +84,7 @@ class Planner:
     self._blocks, self._doubts = [], []
     self._spent = 0
     self._friction = 1.0
+    self._time = _QUARTER_TURN * (_THIRD if sampler.moves_readout else 1.0)
     self._step_size = min(warmup.FIRST_STEP_SIZE, sampler.max_step_size)
 
   def run(self):
@@ -96,7 +100,7 @@ class Planner:
       self._settle('settling', _SETTLING * self._budget)
     if self._is_mapped:
       self._place_map()
-    steps = self._num_steps(_QUARTER_TURN)
+    steps = self._num_steps(self._time)
     if not self._climbs():
       steps = self._measure(steps)
     final = max(_FINAL * self._budget, self._left - 2 * _CHECKING * self._budget)
@@ -158,7 +162,8 @@ class Planner:
       num_adaptation_steps=num_transitions if is_adapting else 0,
     )
     trace, step_size = self._run_block(stage, settings, num_transitions)
-    self._spent += steps * num_transitions + 1  # and the gradient that it begins with
+    # And the gradient that it begins with.
+    self._spent += self._sampler.num_gradients(steps) * num_transitions + 1
     if is_adapting:
       self._step_size = float(min(step_size, self._sampler.max_step_size))
     log_likelihood = trace['log_likelihood']
@@ -225,7 +230,8 @@ class Planner:
       num_steps = self._num_steps(_SETTLING_TIME) if steps is None else steps
       if steps is None and self._given_steps is None:
         num_steps = max(1, min(num_steps, int(num_gradients / pieces / _FEWEST_TRANSITIONS)))
-      num_transitions = max(_FEWEST_TRANSITIONS, int(num_gradients / pieces / num_steps))
+      each = num_gradients / pieces / self._sampler.num_gradients(num_steps)
+      num_transitions = max(_FEWEST_TRANSITIONS, int(each))
       self._run(stage, num_steps, num_transitions, inverse_temperature, is_adapting=True)
 
   def _measure(self, steps):
@@ -237,19 +243,20 @@ class Planner:
     candidates = [(steps, 1.0)]
     if self._has_length and self._given_steps is None:
       is_angle = self._sampler.max_step_size < math.inf
-      if is_angle and steps * self._step_size < _SHORT_OF * _QUARTER_TURN:
+      if is_angle and steps * self._step_size < _SHORT_OF * self._time:
         return steps  # of a third of that, what is slow would see even less
       candidates.append((max(1, int(_SHORTER * steps)), 1.0))
     elif self._sampler.has_damping and self._damping is None:
       candidates.append((steps, _SHORTER))
     candidates = list(dict.fromkeys(candidates))
     each = _MEASURING * self._budget / len(candidates)
-    if each < _FEWEST_MEASURED * steps:
+    costs = [self._sampler.num_gradients(num_steps) for num_steps, _ in candidates]
+    if each < _FEWEST_MEASURED * costs[0]:
       return steps  # nothing could be seen
     traces = []
-    for num_steps, self._friction in candidates:
-      traces.append(self._run('measuring', num_steps, int(each / num_steps)))
-    spacings = [num_steps * self._thinning for num_steps, _ in candidates]
+    for (num_steps, self._friction), cost in zip(candidates, costs, strict=True):
+      traces.append(self._run('measuring', num_steps, int(each / cost)))
+    spacings = [cost * self._thinning for cost in costs]
     lag = min(quarter_turn(self._step_size), longest_lag(each))
     measured = []
     for i, rates in enumerate(rates_lib.mixing_rates(traces, spacings, lag), -len(candidates)):
@@ -265,7 +272,8 @@ class Planner:
   def _check(self, steps):
     """Runs with everything frozen; if a chain is out of bounds, backs off and runs again."""
     low, high, highest = _CHECKED[self._kind]
-    num_transitions = max(_FEWEST_TRANSITIONS, int(_CHECKING * self._budget / steps))
+    cost = self._sampler.num_gradients(steps)
+    num_transitions = max(_FEWEST_TRANSITIONS, int(_CHECKING * self._budget / cost))
     for number in range(_MOST_CHECKS + 1):
       trace = self._run('check', steps, num_transitions)
       acceptance = np.array(self._blocks[-1].acceptance)

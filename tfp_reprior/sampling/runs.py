@@ -45,6 +45,7 @@ def sample_posterior(
   regularizer: float | str | None = None,
   hidden_space: str | None = None,
   layer_regularizer: float | str | Sequence[float] | None = None,
+  moves_readout: bool | None = None,
   step_size: float | None = None,
   damping: float | None = None,
   num_integrator_steps: int | None = None,
@@ -107,6 +108,8 @@ def sample_posterior(
       for Gaussian noise, if a layer after the first has fewer than twice as many weights a unit as
       there are data, and warm-up has 1,500 gradients. Warm-up puts it on once chains have arrived,
       with the anchor of each chain where the chain is; from then on it stays.
+    moves_readout: Whether the readout is moved alone, too, as of `tfp_reprior.make_sampler`; by
+      default where it is not integrated out.
     step_size: Positive float. By default warm-up finds it; if it is given, there is no warm-up.
     damping: Float in [0, 1], the part of the momentum's variance that a transition replaces. By
       default warm-up finds it; with a `step_size` it is

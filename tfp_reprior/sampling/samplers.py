@@ -1,13 +1,11 @@
 """Samplers by name: a posterior, its coordinates and a kernel for them."""
 
-import dataclasses
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
-import tensorflow_probability as tfp
 
 from tfp_reprior import errors
 from tfp_reprior.densities import (
@@ -20,6 +18,7 @@ from tfp_reprior.densities import (
 from tfp_reprior.densities import posterior as posterior_lib
 from tfp_reprior.internal import checks, distribution
 from tfp_reprior.mcmc import (
+  conditional_moves,
   crank_nicolson,
   rotation_langevin,
   shared_density,
@@ -27,6 +26,7 @@ from tfp_reprior.mcmc import (
 )
 from tfp_reprior.sampling import anchors
 from tfp_reprior.sampling import coordinates as coordinates_lib
+from tfp_reprior.sampling import sampler as sampler_lib
 
 NAMES = (
   'auto',
@@ -48,102 +48,16 @@ _LEAPFROG = (
 _KERNELS = {'rotation': _ROTATION, 'langevin': _LEAPFROG}
 
 
-def _run_here(fn, *arguments):
-  return fn(*arguments)
-
-
-@dataclasses.dataclass(frozen=True)
-class Sampler:
-  """How to sample a posterior.
-
-  Attributes:
-    name: One of `NAMES`, other than `'auto'`.
-    posterior: The `tfp_reprior.Posterior`, with hidden layers where the sampler moves them.
-    kernel_fn: Function of `step_size`, `damping` and `num_integrator_steps` (by default 1), the
-      gradients of a transition; returns a `tfp.mcmc.TransitionKernel` over the coordinates of the
-      sampler, which reports log-densities with respect to N(0, I) on the moving parts. A kernel
-      without momentum ignores the last two. For warm-up it also takes an `inverse_temperature`, the
-      power of the likelihood, and whether the kernel `is_calibrated`.
-    log_likelihood_fn: Function of moving parts; returns their log-density relative to N(0, I).
-    start_fn: Function of a number of chains and a seed; returns states to start from.
-    state_fn: Function of the parts of the posterior and a seed; returns a state of these weights,
-      with a readout of its own if that is integrated out, and typical scales of the likelihood.
-    parts_fn: Function of a state; returns the parts of the posterior, a list.
-    theta_fn: Function of a state, and of a seed for what layers in data space leave open; returns
-      the weights of the network, a list of parts.
-    draw_fn: Function of a state; returns what `parts_fn` does, and the posterior of the readout
-      given the hidden parts, a `ReadoutConditional`, or None if the likelihood leaves none. Both
-      together take one pass of the training data.
-    unmap_fn: Function of a state; returns it in coordinates that are the same for all chains,
-      without maps of hidden layers, and the part of the log-density with respect to N(0, I) that is
-      due to these, `[c]`.
-    regularizer: That of its map: `'noise'`, `'n*noise'`, `'sites'` or a float; infinity if it has
-      none.
-    num_moving_parts: The first parts of the state, those that the kernel moves step by step; it
-      draws the others anew.
-    units: For each of them, how many standard deviations of the prior its unit is.
-    hidden_space: `'auto'`, `'weights'` or `'data'`; `posterior.split.layer_spaces` has the layers.
-    layer_regularizer: Those of the maps of hidden layers, a list; None without such maps.
-    anchor: The anchor of these maps, which warm-up moves; None without.
-    has_damping: Whether the kernel has momentum.
-    is_calibrated: Whether the kernel accepts and rejects.
-    max_step_size: The largest step size that means something: pi / 2 for angles, else infinity.
-    strategy: A `tf.distribute.Strategy`, if the work is split over its devices.
-    run_loop: Function of a function and its arguments, which calls it where a loop of steps has to
-      be: on the cores of a TPU, and otherwise here.
-
-  #### Examples
-
-  ```python
-  import numpy as np
-  import tfp_reprior as tfr
-
-  x = np.linspace(-1, 1, 5, dtype=np.float32)[:, np.newaxis]
-  posterior = tfr.Posterior(tfr.models.fcn((1,), 1, width=16), x, np.sin(3 * x))
-  sampler = tfr.make_sampler(posterior, 'langevin')
-  phi = sampler.start_fn(4, seed=1)  # four chains, near the posterior
-  theta = sampler.theta_fn(phi)  # their weights
-  kernel = sampler.kernel_fn(step_size=0.1, damping=0.2)
-  ```
-  """
-
-  name: str
-  posterior: posterior_lib.Posterior
-  kernel_fn: Callable[..., tfp.mcmc.TransitionKernel]
-  log_likelihood_fn: Callable[..., tf.Tensor]
-  start_fn: Callable[..., list[tf.Tensor]]
-  state_fn: Callable[..., list[tf.Tensor]]
-  parts_fn: Callable[..., list[tf.Tensor]]
-  theta_fn: Callable[..., list[tf.Tensor]]
-  draw_fn: Callable[..., tuple[list[tf.Tensor], Any]]
-  unmap_fn: Callable[..., tuple[list[tf.Tensor], Any]]
-  regularizer: float | str
-  num_moving_parts: int
-  units: list[Any]
-  hidden_space: str = 'weights'
-  layer_regularizer: list[float] | None = None
-  anchor: Any = None
-  has_damping: bool = True
-  is_calibrated: bool = True
-  max_step_size: float = math.inf
-  strategy: tf.distribute.Strategy | None = None
-  run_loop: Callable[..., Any] = _run_here
-
-  @property
-  def kind(self) -> str:
-    """What its acceptance is judged by: `'corrected'`, `'random walk'` or `'uncalibrated'`."""
-    if not self.is_calibrated:
-      return 'uncalibrated'
-    return 'corrected' if self.has_damping else 'random walk'
-
-  def __repr__(self):
-    return f'Sampler({self.name!r}, regularizer={self.regularizer!r}, {self.posterior!r})'
-
-
 def _in_graph(fn):
   """The function, in a graph: strategies are slow outside of graphs."""
   graph_fn = tf.function(fn, autograph=False)
   return lambda *arguments: (fn if tf.inside_function() else graph_fn)(*arguments)
+
+
+def _tempered(density, inverse_temperature, hidden_parts):
+  """The log-likelihood of the readout given hidden parts, to a power."""
+  fn = density.readout_log_likelihood_fn(hidden_parts)
+  return functools.partial(fn, inverse_temperature=inverse_temperature)
 
 
 def _map_of(posterior, density, reprior, is_split):
@@ -168,7 +82,8 @@ def make_sampler(
   strategy: tf.distribute.Strategy | None = None,
   hidden_space: str | None = None,
   layer_regularizer: float | Sequence[float] | None = None,
-) -> Sampler:
+  moves_readout: bool | None = None,
+) -> sampler_lib.Sampler:
   """Makes a sampler for a posterior.
 
   All start from the same weights: the image of draws from N(0, I) under the repriorisation, which
@@ -204,6 +119,9 @@ def make_sampler(
     layer_regularizer: For a map on every layer, as the `regularizer` of
       `tfp_reprior.LayerwiseReprior`; by default only the readout has one. The anchor of each chain
       is its start; in runs, warm-up moves it to where the chain is.
+    moves_readout: Whether the readout is moved alone, too, before each transition of all parts
+      (`tfp_reprior.mcmc.ConditionalMoves`). By default where that pays: with `RotationLangevin` on
+      one device, if the readout is not integrated out, as for classes.
 
   Returns:
     A `Sampler`.
@@ -280,6 +198,7 @@ def make_sampler(
     units[end - len(coordinates.stddev) : end] = coordinates.stddev
   anchor = None if layerwise is None else anchors.Anchor(layerwise, to_parts, to_state)
   num_moving_parts = len(posterior.split.event_shapes)
+  moves_readout = coordinates_lib.moves_readout(kind, is_collapsed, strategy, moves_readout)
   if kind == 'rotation' and is_collapsed:
     num_moving_parts = posterior.split.num_hidden  # the likelihood does not depend on the others
   # Strategies need gradients in the graph around them, and the variables of anchors may change.
@@ -303,7 +222,11 @@ def make_sampler(
       return crank_nicolson.PreconditionedCrankNicolson(log_likelihood_fn, step_size)
     kernel_class = _KERNELS[kind][is_calibrated]
     kwargs = {'leaves_prior_out': True} if kind == 'langevin' else {}
-    return kernel_class(log_likelihood_fn, step_size, damping, num_integrator_steps, **kwargs)
+    kernel = kernel_class(log_likelihood_fn, step_size, damping, num_integrator_steps, **kwargs)
+    if not moves_readout:
+      return kernel
+    readout_fn = functools.partial(_tempered, density, inverse_temperature)
+    return conditional_moves.ConditionalMoves(kernel, readout_fn, posterior.split.num_hidden)
 
   def start_fn(num_chains, seed):
     phi = [over_dispersion * p for p in posterior.sample_prior(num_chains, seed)]
@@ -361,7 +284,7 @@ def make_sampler(
   def run_on_replicas(fn, *arguments):
     return collapsed.run_on_replicas(lambda _, *arguments: fn(*arguments), *arguments)
 
-  return Sampler(
+  return sampler_lib.Sampler(
     name=name,
     posterior=posterior,
     kernel_fn=kernel_fn,
@@ -381,6 +304,7 @@ def make_sampler(
     has_damping=kind != 'crank_nicolson',
     is_calibrated=is_calibrated,
     max_step_size=math.inf if kind == 'langevin' else math.pi / 2,
+    moves_readout=moves_readout,
     strategy=strategy,
-    run_loop=run_on_replicas if takes_loops and is_split else _run_here,
+    run_loop=run_on_replicas if takes_loops and is_split else sampler_lib.run_here,
   )

@@ -39,6 +39,7 @@ class Settings:
   regularizer: float | str | None = None
   hidden_space: str | None = None
   layer_regularizer: float | str | Sequence[float] | None = None
+  moves_readout: bool | None = None
   step_size: float | None = None
   damping: float | None = None
   num_integrator_steps: int | None = None
@@ -53,6 +54,8 @@ class Settings:
     checks.one_of('start', self.start, starts.NAMES)
     if self.hidden_space is not None:
       checks.one_of('hidden_space', self.hidden_space, data_space_layers.HIDDEN_SPACES)
+    if self.moves_readout is not None:
+      self._set('moves_readout', checks.boolean('moves_readout', self.moves_readout))
     for name in ('num_chains', 'num_results', 'thinning'):
       self._set(name, checks.positive_integer(name, getattr(self, name)))
     most = projections.MOST
