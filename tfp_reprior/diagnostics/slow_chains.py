@@ -52,9 +52,9 @@ def slow_effective_sample_size(draws: ArrayLike, variance: ArrayLike) -> float:
     raise errors.InputError(
       f'`draws` must have shape [s, c, r], with s at least 2. Received: draws of shape {x.shape}'
     )
-  total = 2 * float(np.mean(variance))
+  total = 2 * float(np.mean(np.asarray(variance, np.float64)))
   if not total > 0:
-    raise errors.InputError(f'`variance` must be positive. Received: variance={variance}')
+    raise errors.InputError(f'`variance` must be positive. Received: variance={variance!r}')
   tau = 1.0
   for lag in range(1, len(x) // 2 + 1):
     rho = 1 - np.mean((x[lag:] - x[:-lag]) ** 2) / total
