@@ -41,7 +41,7 @@ def test_the_axis_is_what_there_are_several_of(sizes, label, xs):
     assert line.get_ydata()[0] == pytest.approx((4 + width + 2) / scale)  # the mean over seeds
 
 
-def test_samplers_over_widths_are_those_with_three_and_one_step_is_dashed():
+def test_samplers_over_widths_are_those_with_several_and_one_step_is_dashed():
   rows = _rows(['auto', 'auto@1'], [4, 8, 16], [4]) + _rows(['rotation'], [8], [4])
   rows += _rows(['standard'], [4, 8], [4]) + _rows(['standard@25'], [16], [4])
   with drawing.canvas(7.2, 4.0) as figure:

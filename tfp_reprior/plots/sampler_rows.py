@@ -77,12 +77,12 @@ def _draw_samplers(figure, rows):
 
 
 def _draw_samplers_over_widths(figure, rows):
-  """Effective samples per gradient against the width, of samplers that have three widths or more.
+  """Effective samples per gradient against the width, of samplers that have several widths.
 
   Means over seeds, and their range. Dashed: one step a transition.
   """
   rows = [{**row, 'sampler': _kind(row['sampler'])} for row in rows]
-  rows = [row for row in rows if len(_widths(rows, row)) > 2]
+  rows = [row for row in rows if len(_widths(rows, row)) > 1]
   nums_data = sorted({row['n'] for row in rows})
   figure.set_size_inches(5.2, 0.9 + 2.3 * len(nums_data))
   axes = figure.subplots(len(nums_data), 2, sharex=True, sharey=True, squeeze=False)
