@@ -40,7 +40,7 @@ def slow_effective_sample_size(draws: ArrayLike, variance: ArrayLike) -> float:
   steps = np.random.default_rng(1).normal(size=[200, 2, 50])
   walk = np.cumsum(0.01 * steps, axis=0)
   tfr.diagnostics.slow_effective_sample_size(walk, variance=1.0)  # ==> 1: it is hardly moving
-  tfr.diagnostics.slow_effective_sample_size(steps, variance=1.0)  # ==> about 200
+  tfr.diagnostics.slow_effective_sample_size(steps, variance=1.0)  # ==> about 170, of 200
   ```
 
   #### References
