@@ -16,7 +16,6 @@ import tensorflow as tf
 import tensorflow_probability as tfp
 
 import tfp_reprior as tfr
-from tfp_reprior.densities import parameter_coordinates
 
 NUM_CHAINS = 100_000
 NUM_STEPS = 6
@@ -91,28 +90,28 @@ def test_a_gradient_that_was_not_made_anew_is_found(monkeypatch):
   assert _p_value() < stats.FALSE_ALARM
 
 
-def _posterior(output_scale=2.0):
+def _posterior():
   rng = np.random.default_rng(0)
   model = tfr.models.fcn((2,), 3, width=4, depth=1, dtype='float64')
   labels = rng.integers(3, size=6)
-  likelihood = tfr.likelihoods.Categorical(output_scale=output_scale)
-  return tfr.Posterior(model, rng.normal(size=[6, 2]), labels, likelihood=likelihood)
+  return tfr.Posterior(
+    model, rng.normal(size=[6, 2]), labels, likelihood=tfr.likelihoods.Categorical()
+  )
 
 
 DENSITIES = {
   'standard': lambda p: p,
   'composed': lambda p: tfr.ComposedPosterior(p, 'n*noise'),
   'sites': lambda p: tfr.ComposedPosterior(p, 'sites'),
-  'standardized': lambda p: parameter_coordinates.ParameterCoordinates(p).standardized(p),
+  'layerwise': lambda p: tfr.LayerwisePosterior(p, p.sample_prior(seed=5), regularizer=2.0),
 }
 
 
 @pytest.mark.parametrize('name', DENSITIES)
-@pytest.mark.parametrize('chains, output_scale', [((), 1.5), ((4,), 1.5), ((4,), None)])
-def test_that_of_the_readout_is_that_of_all_parts_up_to_a_constant(name, chains, output_scale):
-  posterior = _posterior(output_scale)
-  density = DENSITIES[name](posterior)
-  end = posterior.split.num_hidden - len(posterior.likelihood.event_shapes)
+@pytest.mark.parametrize('chains', [(), (4,)])
+def test_that_of_the_readout_is_that_of_all_parts_up_to_a_constant(name, chains):
+  posterior = _posterior()
+  density, end = DENSITIES[name](posterior), posterior.split.num_hidden
   first, other = (posterior.sample_prior(chains, seed=i) for i in (1, 2))
   moved = first[:end] + other[end:]
   tempered = {'inverse_temperature': 0.7}

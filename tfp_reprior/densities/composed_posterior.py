@@ -95,23 +95,21 @@ class ComposedPosterior:
     log_det *= self._reprior.num_mapped
     return inverse_temperature * log_likelihood + log_det - 0.5 * change
 
-  def readout_log_likelihood_fn(self, network_parts: Parts) -> Callable[..., tf.Tensor]:
-    """As that of `Posterior`, up to a constant; one factor, or one each time for unknown scales."""
-    posterior, parts = self.posterior, list(network_parts)
-    features_fn = posterior.scaled_features_fn(parts)
-    if posterior.likelihood.event_shapes:
-      return lambda *others, **temperature: self.log_likelihood_fn(
-        *parts, *others, psi=features_fn(others), **temperature
-      )
-    psi = features_fn([])
-    factor = self._reprior.factor_given(psi, parts)
+  def readout_log_likelihood_fn(
+    self, hidden_parts: Parts, psi: tf.Tensor | None = None
+  ) -> Callable[..., tf.Tensor]:
+    """`log_likelihood_fn` as a function of the readout parts alone, up to a constant."""
+    posterior = self.posterior
+    psi = posterior.features_fn(*hidden_parts) if psi is None else psi
+    likelihood = posterior.likelihood_given(hidden_parts)
+    factor = self._reprior.factor_given(psi, hidden_parts)
 
     def log_likelihood_fn(*phi_parts, inverse_temperature=1.0):
       phi_out, _ = self._reprior.take_mean(parts_lib.stack_readout(phi_parts))
       theta_out = factor.forward(phi_out)
-      log_likelihood = posterior.likelihood.log_prob(tf.matmul(psi, theta_out), posterior.y)
+      outputs = tf.matmul(psi, theta_out)
       change = tf.reduce_sum((theta_out - phi_out) * (theta_out + phi_out), axis=[-2, -1])
-      return inverse_temperature * log_likelihood - 0.5 * change
+      return inverse_temperature * likelihood.log_prob(outputs, posterior.y) - 0.5 * change
 
     return log_likelihood_fn
 

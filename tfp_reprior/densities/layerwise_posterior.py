@@ -1,6 +1,6 @@
 """The posterior in phi with a map on every layer."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -109,6 +109,11 @@ class LayerwisePosterior:
       *phi_parts, inverse_temperature=inverse_temperature, psi=psi
     )
     return log_likelihood + change
+
+  def readout_log_likelihood_fn(self, hidden_parts: Parts) -> Callable[..., tf.Tensor]:
+    """`log_likelihood_fn` as a function of the readout parts alone, up to a constant."""
+    hidden, psi, _ = self.to_hidden(hidden_parts)
+    return self.readout_density.readout_log_likelihood_fn(hidden, psi)
 
   def to_theta(self, phi_parts: Parts) -> list[tf.Tensor]:
     """The weights of a state, as `LayerwiseReprior.forward`."""

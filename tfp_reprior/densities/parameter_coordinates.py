@@ -93,24 +93,14 @@ class _StandardizedDensity:
   def target_log_prob_fn(self, *state):
     return self._density.target_log_prob_fn(*self._coordinates.forward(state))
 
-  def readout_log_likelihood_fn(self, network_parts):
-    """As a function of v and the readout, up to a constant."""
-    fn, count = self._density.readout_log_likelihood_fn(network_parts), len(network_parts)
-
-    def log_likelihood_fn(*others, **temperature):
-      state = [*network_parts, *others]
-      parts = self._coordinates.forward(state)
-      return self._with_respect_to_v(fn(*parts[count:], **temperature), state, parts)
-
-    return log_likelihood_fn
+  def readout_log_likelihood_fn(self, hidden_state):
+    """As a function of the readout alone, up to a constant."""
+    return self._density.readout_log_likelihood_fn(self._coordinates.forward(hidden_state))
 
   def log_likelihood_fn(self, *state, inverse_temperature=1.0):
     """With respect to N(0, 1) of v: what N(u; 0, 1) is beyond that counts as likelihood."""
     parts = self._coordinates.forward(state)
     value = self._density.log_likelihood_fn(*parts, inverse_temperature=inverse_temperature)
-    return self._with_respect_to_v(value, state, parts)
-
-  def _with_respect_to_v(self, value, state, parts):
     for i in self._indices:
       change = (parts[i] - state[i]) * (parts[i] + state[i])
       value -= 0.5 * tf.reduce_sum(change, axis=range(value.shape.rank, change.shape.rank))

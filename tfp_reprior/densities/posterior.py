@@ -133,30 +133,16 @@ class Posterior:
     outputs = self.split.apply(parts, self.x)
     return inverse_temperature * self.likelihood_given(parts).log_prob(outputs, self.y)
 
-  def readout_log_likelihood_fn(self, network_parts: Parts) -> Callable[..., tf.Tensor]:
-    """`log_likelihood_fn` given the hidden layers, which is cheap.
+  def readout_log_likelihood_fn(self, hidden_parts: Parts) -> Callable[..., tf.Tensor]:
+    """`log_likelihood_fn` as a function of the readout parts alone, which is cheap."""
+    psi = self.features_fn(*hidden_parts)
+    likelihood = self.likelihood_given(hidden_parts)
 
-    Args:
-      network_parts: The hidden parts, without those of the likelihood.
-
-    Returns:
-      A function of the parts of the likelihood and the readout parts.
-    """
-    features_fn = self.scaled_features_fn(network_parts)
-
-    def log_likelihood_fn(*others, inverse_temperature=1.0):
-      psi, parts = features_fn(others), [*network_parts, *others]
-      outputs = tf.matmul(psi, parts_lib.stack_readout(parts[self.split.num_hidden :]))
-      return inverse_temperature * self.likelihood_given(parts).log_prob(outputs, self.y)
+    def log_likelihood_fn(*readout_parts, inverse_temperature=1.0):
+      outputs = tf.matmul(psi, parts_lib.stack_readout(readout_parts))
+      return inverse_temperature * likelihood.log_prob(outputs, self.y)
 
     return log_likelihood_fn
-
-  def scaled_features_fn(self, network_parts: Parts) -> Callable[[Parts], tf.Tensor]:
-    """The readout features as a function of the parts of the likelihood, the first of a list."""
-    split, count = self.split, len(self.likelihood.event_shapes)
-    is_extended = isinstance(split, extended_split.ExtendedSplit)
-    psi = (split.inner if is_extended else split).embed(network_parts, self.x)
-    return lambda others: split.scale_features([*network_parts, *others[:count]], psi)
 
   def likelihood_given(self, parts: Parts) -> Any:
     """The likelihood given its own parts, for which all parts or the hidden ones are taken."""

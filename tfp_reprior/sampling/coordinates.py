@@ -47,17 +47,15 @@ def regularizer(likelihood, name, layer_regularizer):
   return likelihood.default_regularizer if has_map else likelihood.sampler_regularizer
 
 
-def moves_readout(kind, is_collapsed, strategy, layer_regularizer, asked):
+def moves_readout(kind, is_collapsed, strategy, asked):
   """Whether a sampler moves the readout alone, too: by default where it can."""
-  has_maps = layer_regularizer is not None
-  is_possible = kind == 'rotation' and not (is_collapsed or has_maps) and strategy is None
+  is_possible = kind == 'rotation' and not is_collapsed and strategy is None
   if asked is None:
     return is_possible
   if checks.boolean('moves_readout', asked) and not is_possible:
     raise errors.InputError(
-      'The readout is moved alone by the samplers `auto` and `rotation`, on one device, without a '
-      'map on every layer, where it is not integrated out. Received: '
-      f'moves_readout={asked}, a sampler of kind {kind!r}, layer_regularizer={layer_regularizer}, '
+      'The readout is moved alone by the samplers `auto` and `rotation`, on one device, where it '
+      f'is not integrated out. Received: moves_readout={asked}, a sampler of kind {kind!r}, '
       f'strategy={strategy!r}' + (', and a readout that is integrated out' if is_collapsed else '')
     )
   return asked

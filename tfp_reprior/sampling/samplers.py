@@ -54,9 +54,9 @@ def _in_graph(fn):
   return lambda *arguments: (fn if tf.inside_function() else graph_fn)(*arguments)
 
 
-def _tempered(density, inverse_temperature, network_parts):
-  """The log-likelihood of the readout given hidden layers, to a power."""
-  fn = density.readout_log_likelihood_fn(network_parts)
+def _tempered(density, inverse_temperature, hidden_parts):
+  """The log-likelihood of the readout given hidden parts, to a power."""
+  fn = density.readout_log_likelihood_fn(hidden_parts)
   return functools.partial(fn, inverse_temperature=inverse_temperature)
 
 
@@ -119,10 +119,9 @@ def make_sampler(
     layer_regularizer: For a map on every layer, as the `regularizer` of
       `tfp_reprior.LayerwiseReprior`; by default only the readout has one. The anchor of each chain
       is its start; in runs, warm-up moves it to where the chain is.
-    moves_readout: Whether the readout, and unknown parameters of the likelihood, are moved alone,
-      too, before each transition of all parts (`tfp_reprior.mcmc.ConditionalMoves`). By default
-      where that pays: with `RotationLangevin` on one device, without a map on every layer, if the
-      readout is not integrated out, as for classes.
+    moves_readout: Whether the readout is moved alone, too, before each transition of all parts
+      (`tfp_reprior.mcmc.ConditionalMoves`). By default where that pays: with `RotationLangevin` on
+      one device, if the readout is not integrated out, as for classes.
 
   Returns:
     A `Sampler`.
@@ -199,9 +198,7 @@ def make_sampler(
     units[end - len(coordinates.stddev) : end] = coordinates.stddev
   anchor = None if layerwise is None else anchors.Anchor(layerwise, to_parts, to_state)
   num_moving_parts = len(posterior.split.event_shapes)
-  moves_readout = coordinates_lib.moves_readout(
-    kind, is_collapsed, strategy, layer_regularizer, moves_readout
-  )
+  moves_readout = coordinates_lib.moves_readout(kind, is_collapsed, strategy, moves_readout)
   if kind == 'rotation' and is_collapsed:
     num_moving_parts = posterior.split.num_hidden  # the likelihood does not depend on the others
   # Strategies need gradients in the graph around them, and the variables of anchors may change.
@@ -229,8 +226,7 @@ def make_sampler(
     if not moves_readout:
       return kernel
     readout_fn = functools.partial(_tempered, density, inverse_temperature)
-    num_held = posterior.split.num_hidden - len(posterior.likelihood.event_shapes)
-    return conditional_moves.ConditionalMoves(kernel, readout_fn, num_held)
+    return conditional_moves.ConditionalMoves(kernel, readout_fn, posterior.split.num_hidden)
 
   def start_fn(num_chains, seed):
     phi = [over_dispersion * p for p in posterior.sample_prior(num_chains, seed)]
