@@ -90,13 +90,12 @@ def test_a_gradient_that_was_not_made_anew_is_found(monkeypatch):
   assert _p_value() < stats.FALSE_ALARM
 
 
-def _posterior():
+def _posterior(output_scale=None):
   rng = np.random.default_rng(0)
   model = tfr.models.fcn((2,), 3, width=4, depth=1, dtype='float64')
   labels = rng.integers(3, size=6)
-  return tfr.Posterior(
-    model, rng.normal(size=[6, 2]), labels, likelihood=tfr.likelihoods.Categorical()
-  )
+  likelihood = tfr.likelihoods.Categorical(output_scale=output_scale)
+  return tfr.Posterior(model, rng.normal(size=[6, 2]), labels, likelihood=likelihood)
 
 
 DENSITIES = {
@@ -143,12 +142,14 @@ def test_a_transition_compiles_and_is_the_same():
     np.testing.assert_allclose(a, b, atol=1e-8)
 
 
-def test_samplers_have_it_where_the_readout_is_not_integrated_out():
-  posterior = _posterior()
+def test_samplers_have_it_where_the_readout_is_not_integrated_out_and_no_scale_is_unknown():
+  posterior = _posterior(output_scale=2.0)
   gaussian = tfr.Posterior(posterior.split.model, posterior.x, np.zeros([6, 3]))
   sampler = tfr.make_sampler(posterior)
   assert sampler.moves_readout and sampler.num_gradients(5) == 6
   assert not tfr.make_sampler(gaussian).moves_readout
+  assert not tfr.make_sampler(_posterior()).moves_readout
+  assert tfr.make_sampler(_posterior(), moves_readout=True).moves_readout
   assert not tfr.make_sampler(posterior, 'standard').moves_readout
   still = tfr.make_sampler(posterior, moves_readout=False)
   assert isinstance(still.kernel_fn(0.1, 0.2), tfr.mcmc.RotationLangevin)

@@ -47,11 +47,12 @@ def regularizer(likelihood, name, layer_regularizer):
   return likelihood.default_regularizer if has_map else likelihood.sampler_regularizer
 
 
-def moves_readout(kind, is_collapsed, strategy, asked):
-  """Whether a sampler moves the readout alone, too: by default where it can."""
+def moves_readout(kind, is_collapsed, likelihood, strategy, asked):
+  """Whether a sampler moves the readout alone, too."""
   is_possible = kind == 'rotation' and not is_collapsed and strategy is None
   if asked is None:
-    return is_possible
+    # Unknown parameters are not moved with it, and chains are then as fast without.
+    return is_possible and not likelihood.priors
   if checks.boolean('moves_readout', asked) and not is_possible:
     raise errors.InputError(
       'The readout is moved alone by the samplers `auto` and `rotation`, on one device, where it '

@@ -110,7 +110,7 @@ def sample_posterior(
       there are data, and warm-up has 1,500 gradients. Warm-up puts it on once chains have arrived,
       with the anchor of each chain where the chain is; from then on it stays.
     moves_readout: Whether the readout is moved alone, too, as of `tfp_reprior.make_sampler`; by
-      default where it is not integrated out.
+      default for classes and others, if the likelihood has no unknown parameters.
     step_size: Positive float. By default warm-up finds it; if it is given, there is no warm-up.
     damping: Float in [0, 1], the part of the momentum's variance that a transition replaces. By
       default warm-up finds it; with a `step_size` it is

@@ -121,7 +121,7 @@ def make_sampler(
       is its start; in runs, warm-up moves it to where the chain is.
     moves_readout: Whether the readout is moved alone, too, before each transition of all parts
       (`tfp_reprior.mcmc.ConditionalMoves`). By default where that pays: with `RotationLangevin` on
-      one device, if the readout is not integrated out, as for classes.
+      one device, for classes and other likelihoods without unknown parameters.
 
   Returns:
     A `Sampler`.
@@ -198,7 +198,9 @@ def make_sampler(
     units[end - len(coordinates.stddev) : end] = coordinates.stddev
   anchor = None if layerwise is None else anchors.Anchor(layerwise, to_parts, to_state)
   num_moving_parts = len(posterior.split.event_shapes)
-  moves_readout = coordinates_lib.moves_readout(kind, is_collapsed, strategy, moves_readout)
+  moves_readout = coordinates_lib.moves_readout(
+    kind, is_collapsed, posterior.likelihood, strategy, moves_readout
+  )
   if kind == 'rotation' and is_collapsed:
     num_moving_parts = posterior.split.num_hidden  # the likelihood does not depend on the others
   # Strategies need gradients in the graph around them, and the variables of anchors may change.
