@@ -40,9 +40,8 @@ class _BNN(sklearn.base.BaseEstimator):
 
   def _sample(self, x, y, reals, num_outputs, likelihood, log_targets='auto'):
     """Samples; `y` are labels, or None for the real targets `reals`, which are standardized."""
-    preparation, likelihood = preparing.fit(
-      x, reals, likelihood, log_targets=log_targets, missing=self.missing
-    )
+    how = {'log_targets': log_targets, 'missing': self.missing}
+    preparation, likelihood = preparing.fit(x, reals, likelihood, **how)
     x = preparation.inputs(x)
     y = preparation.targets(reals) if y is None else y
     model = self.model
@@ -125,9 +124,8 @@ class BNNRegressor(sklearn.base.MultiOutputMixin, sklearn.base.RegressorMixin, _
     likelihood: `'gaussian'`; `'student_t'`, with heavy tails, for targets with outliers;
       `'heteroscedastic'`, with noise that depends on the input, for which a `model` has twice as
       many outputs. Or an object of `tfp_reprior.likelihoods`, without a `noise_scale`.
-    log_targets: Whether the network is of logarithms of `y`, as one does with prices: their noise
-      grows with them. By default, if all of `y` are positive and a Gaussian process explains
-      logarithms far better; not with another likelihood or a `noise_scale`.
+    log_targets: Whether the network is of logarithms of `y`, as of prices. By default, if `y` is
+      positive and these are far easier to explain; not with a `likelihood` or `noise_scale`.
     num_chains: Positive integer, chains side by side.
     num_results: Positive integer, draws of each chain.
     thinning: Positive integer, steps for each draw, about.

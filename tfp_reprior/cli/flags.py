@@ -4,8 +4,6 @@ import argparse
 import math
 import shlex
 
-import tfp_reprior as tfr
-from tfp_reprior import errors
 from tfp_reprior.cli import likelihood, networks
 from tfp_reprior.internal import parsing
 
@@ -18,8 +16,6 @@ samplers:
   standard        underdamped Langevin dynamics on the weights, not repriorised
   uncalibrated_rotation, uncalibrated_langevin, uncalibrated_standard
                   the same without accept / reject"""
-
-_LOG_TARGETS = {'auto': 'auto', 'yes': True, 'no': False}
 
 # Settings of `sample_posterior` that are flags of the same name.
 CHAINS = (
@@ -156,7 +152,7 @@ def add_problem(parser):
     'auto',
     'take logarithms of real targets, as of prices, whose noise grows with them; auto: if all are '
     'positive, logarithms are far easier to explain, and no flag is about the noise',
-    choices=tuple(_LOG_TARGETS),
+    choices=('auto', 'yes', 'no'),
     metavar='auto|yes|no',
   )
   add(data, '--num_train', positive_integer, None, 'number of training data; by default all')
@@ -336,43 +332,6 @@ def add_devices(parser):
     'for mirrored: how many, or names such as GPU:0,GPU:1; by default all GPUs, or else CPUs; for '
     'tpu: its address; by default that of this machine',
     metavar='N|NAMES|ADDRESS',
-  )
-
-
-def load_data(args):
-  """The `Dataset` that the flags ask for."""
-  if args.data is None:
-    args.parser.error('the following arguments are required: --data, or a --preset')
-  log_targets = _LOG_TARGETS[args.log_targets]
-  is_gaussian = args.likelihood in ('auto', 'gaussian')
-  if log_targets is True and not is_gaussian:
-    raise errors.InputError(
-      'Logarithms of targets have Gaussian noise. Received: --log_targets=yes with '
-      f'--likelihood={args.likelihood}'
-    )
-  if log_targets == 'auto' and not (is_gaussian and args.noise_scale is None):
-    log_targets = False
-  return tfr.data.load(
-    args.data,
-    args.num_train,
-    args.num_test,
-    args.seed,
-    args.data_dir,
-    args.target,
-    args.subset,
-    args.missing,
-    log_targets,
-  )
-
-
-def describe(data):
-  """A line about the data."""
-  kind = f'{data.num_classes} classes'
-  if data.num_classes is None:
-    kind = f'{data.y_train.shape[1]} real target' + 's' * (data.y_train.shape[1] > 1)
-  return (
-    f'{len(data.x_train)} training and {len(data.x_test)} test data, inputs of shape '
-    f'{data.x_train.shape[1:]}, {kind}'
   )
 
 

@@ -7,7 +7,7 @@ import warnings
 
 import tfp_reprior as tfr
 from tfp_reprior import errors
-from tfp_reprior.cli import flags, likelihood, networks
+from tfp_reprior.cli import flags, likelihood, loading, networks
 from tfp_reprior.internal import interrupts
 
 HELP = 'sample the posterior of a network'
@@ -85,7 +85,7 @@ def arguments(args, strategy, is_chief):
 
   The chief also says what the data are.
   """
-  data = flags.load_data(args)
+  data = loading.load(args)
   args.likelihood, choice = likelihood.choose(args, data)
   chosen = likelihood.make(args)
   y_train, y_test = (
@@ -93,7 +93,7 @@ def arguments(args, strategy, is_chief):
   )
   model = networks.make(args, data)
   if is_chief:
-    print(f'{args.data}: {flags.describe(data)}; devices: {flags.devices()}', flush=True)
+    print(f'{args.data}: {loading.describe(data)}; devices: {flags.devices()}', flush=True)
     logs = args.log_targets == 'auto' and data.preparation.log_below is not None
     logs = (
       'targets in logarithms, where noise is even: --log_targets=no leaves them' if logs else ''
