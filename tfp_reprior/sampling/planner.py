@@ -18,8 +18,8 @@ _CHECKED = {
 _COMFORTABLE = 0.75
 _QUARTER_TURN = math.pi / 2  # of N(0, I), the time of an ideal transition
 # With moves of the readout alone outputs are nearly independent after any transition, and hidden
-# layers gain little from the second half of it (docs/paper.md, classes).
-_HALF = 0.5
+# layers gain nothing a gradient by a longer one (docs/paper.md, classes).
+_THIRD = 1 / 3
 _SHORT_OF = 0.75  # that a transition may take, if the budget allows for no more
 _MOST_PROBES = 40
 _INVERSE_TEMPERATURE = 3.0
@@ -84,7 +84,7 @@ class Planner:
     self._blocks, self._doubts = [], []
     self._spent = 0
     self._friction = 1.0
-    self._time = _QUARTER_TURN * (_HALF if sampler.moves_readout else 1.0)
+    self._time = _QUARTER_TURN * (_THIRD if sampler.moves_readout else 1.0)
     self._step_size = min(warmup.FIRST_STEP_SIZE, sampler.max_step_size)
 
   def run(self):
