@@ -3,18 +3,22 @@
 Each row is a run of two hidden layers, all of them with the same number of gradients.
 
   --choice=start        diamonds with 5,000 rows, CIFAR-10 with 4,096 images (--data_dir): far more
-                        than the 64 units of a layer. Chains start at draws of the prior, or where
-                        an optimization took these
+                        than the 64 units of a layer. Chains start at draws of the prior, where an
+                        optimization took these, or at weights that Keras trained for 30 epochs
   --choice=regularizer  classes of tables, with the maps that there are, and without
 
-Rows are saved when they are made, and the same command goes on.
+Prices are in standardized logarithms. Rows are saved when they are made, and the same command goes
+on.
 """
 
 import math
 import time
 import warnings
 
+import keras
 import numpy as np
+import sklearn.pipeline
+import sklearn.preprocessing
 from absl import app, flags
 
 import tfp_reprior as tfr
@@ -32,7 +36,10 @@ _SEED = flags.DEFINE_integer('seed', 0, 'Of split and chains.')
 _DATA_DIR = flags.DEFINE_string('data_dir', None, 'Of TFDS, with cifar10.')
 _JSON = flags.DEFINE_string('json', None, 'File of the rows.')
 
-_ALL_VALUES = {'start': ['prior', 'optimized'], 'regularizer': ['inf', 'sites', 'n*noise', 'noise']}
+_ALL_VALUES = {
+  'start': ['prior', 'optimized', 'model'],
+  'regularizer': ['inf', 'sites', 'n*noise', 'noise'],
+}
 _NUM_ROWS = {
   'start': {'diamonds': 5000, 'cifar10': 4096},
   'regularizer': {'wine': 500, 'penguins': 500, 'breast cancer': 500},
@@ -45,11 +52,16 @@ def _load(problem, num_train, seed):
     data = tfr.data.load('cifar10', num_train, 500, seed, _DATA_DIR.value)
     return data.x_train, data.y_train, data.x_test, data.y_test, data.y_train.shape[1]
   rows = table_data.load(problem, seed, num_train)
-  to_numbers = table_models.numbers()
+  to_numbers = sklearn.pipeline.make_pipeline(
+    table_models.numbers(), sklearn.preprocessing.StandardScaler()
+  )
   x, x_test = to_numbers.fit_transform(rows.x_train), to_numbers.transform(rows.x_test)
-  num_classes = len(np.unique(rows.y_train)) if rows.is_class else 2
-  num_outputs = num_classes if num_classes > 2 else 1
-  return x, rows.y_train, x_test, rows.y_test, num_outputs
+  y, y_test = rows.y_train, rows.y_test
+  if not rows.is_class:
+    mean, std = np.mean(np.log(y)), np.std(np.log(y))
+    y, y_test = ((np.log(v) - mean) / std for v in (y, y_test))
+  num_classes = len(np.unique(y)) if rows.is_class else 2
+  return x, y, x_test, y_test, num_classes if num_classes > 2 else 1
 
 
 def measure(case):
@@ -62,6 +74,10 @@ def measure(case):
   x, y, x_test, y_test, num_outputs = _load(case['problem'], case['num_train'], case['seed'])
   model = tfr.models.fcn(x.shape[1:], num_outputs, case['width'], depth=2)
   begin = time.process_time()
+  if value == 'model':
+    keras.utils.set_random_seed(case['seed'])
+    model.compile(keras.optimizers.Adam(0.01), 'mse')
+    model.fit(x, y, batch_size=100, epochs=30, verbose=0)
   with warnings.catch_warnings():
     warnings.simplefilter('ignore', tfr.diagnostics.SamplingWarning)
     result = tfr.sample_posterior(

@@ -14,7 +14,10 @@ per chain, of
                   or in data space of the u, which has no fresh draws
   state norms     squared norms of these
 
-as the mean over projections or layers, for theta and f also the minimum. The mean of the log-
+as the mean over projections or layers, for theta and f also the minimum. For these two there is
+also the size by the variance that the sampler of --reference has found for the same posterior, if
+--json has it (`tfr.diagnostics.slow_effective_sample_size`): chains that are short against their
+correlations have no more than they should. The mean of the log-
 likelihood, and by how many of its standard deviations it rises from the first half of a chain to
 the second, tell whether chains have arrived; the effective size of a drift says nothing. For
 kernels that use no gradient we count likelihoods. With --json each row is saved when it is made,
@@ -23,6 +26,7 @@ and the same command goes on; several commands may share a file.
 
 import functools
 import itertools
+import pathlib
 import time
 
 import numpy as np
@@ -79,9 +83,18 @@ _SAMPLERS = flags.DEFINE_list(
 )
 _NUM_GRADIENTS = flags.DEFINE_integer('num_gradients', 4000, 'Gradients of each chain.', 100)
 _NUM_WARMUP_STEPS = flags.DEFINE_integer('num_warmup_steps', 1500, 'Gradients of warm-up.', 100)
+_STEPS_AFTER_WARMUP = flags.DEFINE_bool(
+  'steps_after_warmup',
+  False,
+  'Warm up with transitions of any length, and take the steps after an @ only then: many at once '
+  'leave few transitions to adapt to.',
+)
 _NUM_CHAINS = flags.DEFINE_integer('num_chains', 2, 'Chains, side by side.', 2)
 _THINNING = flags.DEFINE_integer('thinning', 4, 'Traces a state for this many gradients.', 1)
 _SEEDS = flags.DEFINE_list('seeds', ['1'], 'Seeds of everything random, the data among it.')
+_REFERENCE = flags.DEFINE_string(
+  'reference', 'auto', 'Sampler whose rows of --json tell the variances of projections.'
+)
 _JSON = flags.DEFINE_string('json', None, 'File to write the figures to, and to go on from.')
 _ALSO = flags.DEFINE_list('also', [], 'Such files of earlier runs, to show with this one.')
 _FIGURE = flags.DEFINE_string(
@@ -93,7 +106,7 @@ _FIGURE = flags.DEFINE_string(
 
 # Weights of a network that are made anew for each draw, if its layers are in data space.
 _LARGEST_NETWORK = 2**24
-_NUM_TIMED = 20  # transitions
+_NUM_TIMED = 20  # gradients, or one transition
 _TABLES = set(table_data.TABLES) - set(table_data.CLASSES)
 _CHOSEN = dict.fromkeys(['step size', 'damping', 'steps', 'regularizer'], '')
 
@@ -132,7 +145,7 @@ def make(posterior, name, seed):
     regularizer=float(regularizer) if regularizer == 'inf' else regularizer or default,
     layer_regularizer=layer_regularizer,
     moves_readout=moves_readout,
-    num_integrator_steps=int(num_steps) if num_steps else None,
+    num_integrator_steps=int(num_steps) if num_steps and not _STEPS_AFTER_WARMUP.value else None,
     num_chains=_NUM_CHAINS.value,
     num_warmup_steps=_NUM_WARMUP_STEPS.value,
     seed=seed,
@@ -147,12 +160,20 @@ def make(posterior, name, seed):
   )
   if sampler.anchor is not None:
     sampler.anchor.place(found.anchor)
-  length = sampler.num_gradients(found.num_integrator_steps)
-  names = ('step_size', 'damping', 'num_integrator_steps')
-  kernel = warmup.sampling_kernel(sampler, {n: getattr(found, n) for n in names})
-  chosen = _CHOSEN | {'step size': found.step_size, 'steps': found.num_integrator_steps}
+  num_integrator_steps, damping = found.num_integrator_steps, found.damping
+  if num_steps and int(num_steps) != num_integrator_steps:
+    num_integrator_steps = int(num_steps)
+    damping = warmup.default_damping(found.step_size, num_integrator_steps)
+  length = sampler.num_gradients(num_integrator_steps)
+  found_settings = {
+    'step_size': found.step_size,
+    'damping': damping,
+    'num_integrator_steps': num_integrator_steps,
+  }
+  kernel = warmup.sampling_kernel(sampler, found_settings)
+  chosen = _CHOSEN | {'step size': found.step_size, 'steps': num_integrator_steps}
   if sampler.has_damping:
-    chosen['damping'] = found.damping
+    chosen['damping'] = damping
   chosen['regularizer'] = str(found.regularizer)
   start = [tf.constant(p) for p in found.state]
   return (
@@ -239,7 +260,7 @@ def measure(case):
   skip = num_draws // 5
   kept = {key: values[skip:] for key, values in trace.items()}
   gradients = thinning * kept['gradients'].sum(0).mean()
-  seconds = seconds_per_gradient(kernel, state, count_fn)
+  seconds = seconds_per_gradient(kernel, state, count_fn, length)
   row = chosen | {'acceptance': float(np.mean(kept.get('acceptance', np.nan)))}
   for key in sampler_rows.QUANTITIES:
     if key in kept:
@@ -247,6 +268,11 @@ def measure(case):
       row[f'{key} ESS / 1k gradients'] = float(1000 * np.mean(ess) / gradients)
       if key in ('theta', 'f'):
         row[f'{key} minimum'] = float(1000 * np.min(ess) / gradients)
+        row[f'{key} variance'] = float(np.mean(np.var(kept[key], axis=(0, 1))))
+        variance = reference_variance(case, key, row)
+        if variance is not None:
+          slow = tfr.diagnostics.slow_effective_sample_size(kept[key], variance)
+          row[f'{key} ESS / 1k gradients, by variance'] = 1000 * slow / float(gradients)
         row[f'{key} ESS / s'] = float(np.mean(ess) * _NUM_CHAINS.value / (gradients * seconds))
   if 'log_likelihood' in kept:
     row['log_likelihood mean'] = float(np.mean(kept['log_likelihood']))
@@ -259,12 +285,29 @@ def measure(case):
   return row
 
 
+def reference_variance(case, key, row):
+  """The mean variance of projections, of the row of --reference; None if there is none."""
+  if case['sampler'] == _REFERENCE.value:
+    return row[f'{key} variance']
+  if _JSON.value is None or not pathlib.Path(_JSON.value).exists():
+    return None
+
+  def posterior_of(row):
+    settings = [row['settings'][name] for name in ('data', 'likelihood', 'num_test')]
+    return [row[name] for name in ('width', 'n', 'seed')] + settings
+
+  name = f'{key} variance'
+  rows = [r for r in results.load(_JSON.value) if name in r and r['sampler'] == _REFERENCE.value]
+  found = [r for r in rows if posterior_of(r) == posterior_of(case)]
+  return found[-1][name] if found else None
+
+
 def squared_norms(parts):
   """Of each part: `[chains, parts]`."""
   return tf.stack([tf.reduce_sum(p**2, axis=range(1, p.shape.rank)) for p in parts], axis=1)
 
 
-def seconds_per_gradient(kernel, state, count_fn):
+def seconds_per_gradient(kernel, state, count_fn, length):
   """How long a gradient of all chains takes, without what is traced; the median of some runs."""
 
   def observe(_, results, summary, seed):
@@ -273,11 +316,12 @@ def seconds_per_gradient(kernel, state, count_fn):
 
   timed = runner.Runner(kernel, observe, 1, seed=0)
   carry = timed.start(state)
+  num_timed = max(1, _NUM_TIMED // length)
   timed.prepare(carry)
   observed = []
   for i in range(4):  # the first warms up
     begin = time.perf_counter()
-    carry, trace = timed.advance(carry, _NUM_TIMED * i, _NUM_TIMED)
+    carry, trace = timed.advance(carry, num_timed * i, num_timed)
     observed.append((time.perf_counter() - begin) / trace['gradients'].sum(0).mean())
   return float(np.median(observed[1:]))
 
@@ -319,7 +363,8 @@ def rows():
     'thinning': _THINNING.value,
   }
   # Only where they are others, so that earlier rows are found again.
-  settings |= {f.name: f.value for f in (_DEPTH, _NOISE_SCALE) if f.value != f.default}
+  others = (_DEPTH, _NOISE_SCALE, _STEPS_AFTER_WARMUP)
+  settings |= {f.name: f.value for f in others if f.value != f.default}
   sizes = [[int(i) for i in flag.value] for flag in (_NUMS_DATA, _WIDTHS, _SEEDS)]
   cases = (
     {'width': width, 'n': num_data, 'seed': seed, 'sampler': sampler, 'settings': settings}

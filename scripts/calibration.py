@@ -227,9 +227,10 @@ def band(total, num_ranks, num_simulations=20_000):
 
 def draw(figure, record):
   """The distribution function of the ranks, less that of uniform ones, with a band."""
-  axes = figure.subplots(2, len(record), sharex=True, sharey='row', squeeze=False)
-  for (model, entry), column in zip(record.items(), axes.T, strict=True):
-    for ax, kind in zip(column, ('sampler', 'control'), strict=True):
+  figure.set_size_inches(5.2, 1.2 + 1.8 * len(record))
+  axes = figure.subplots(len(record), 2, sharex=True, sharey='col', squeeze=False)
+  for (model, entry), row in zip(record.items(), axes, strict=True):
+    for ax, kind in zip(row, ('sampler', 'control'), strict=True):
       counts = np.array(entry[kind]['rank counts'])
       total, num_ranks = np.sum(counts[0]), counts.shape[1]
       level, half = np.arange(1, num_ranks + 1) / num_ranks, band(total, num_ranks)
@@ -237,10 +238,10 @@ def draw(figure, record):
       for i, curve in enumerate(np.cumsum(counts, axis=1) / total - level):
         ax.plot(level, curve, **drawing.line_style(i), lw=1, label=entry['quantities'][i])
       ax.set_title(f'{model}: {kind}', fontsize=9)
-  figure.supxlabel('(rank of the true value + 1) / (L + 1)', fontsize=9)
+  figure.supxlabel('rank of the true value among the draws, as a fraction', fontsize=9)
   figure.supylabel('share of ranks up to it, less the uniform share', fontsize=9)
-  lines = {line.get_label(): line for ax in axes[0] for line in ax.get_lines()}
-  figure.legend(lines.values(), lines, loc='outside upper center', ncols=3, frameon=False)
+  lines = {line.get_label(): line for ax in axes[:, 0] for line in ax.get_lines()}
+  figure.legend(lines.values(), lines, loc='outside upper center', ncols=2, frameon=False)
 
 
 def main(argv):
@@ -254,7 +255,7 @@ def main(argv):
     measured = timing.report(rows(record))
     if _FIGURE.value is not None:
       draw(figure, record)
-      figure.savefig(_FIGURE.value, dpi=100, pil_kwargs={'optimize': True})
+      figure.savefig(_FIGURE.value, dpi=160, pil_kwargs={'optimize': True})
   if _JSON.value is not None:
     settings = {f.name: f.value for f in flags.FLAGS.get_key_flags_for_module(argv[0])}
     settings = {k: v for k, v in settings.items() if k not in ('json', 'figure')}

@@ -26,6 +26,8 @@ need be, baseline in a comment of one line:
 
   <!-- value: samplers.json; n = 64, width = 512; acceptance -->0.8<!-- end value -->
 
+which shows the mean of several rows, and their range too if `; range` ends the comment.
+
 A table whose file does not exist says so; `scripts/reproduce.sh` runs the command that writes it.
 Tables of figures that are not made so are refused: `typed_tables`.
 
@@ -80,9 +82,12 @@ def render(text, folder):
     return match[1] + _table(load(match['file']), match['lines']) + match[5]
 
   def replace_value(match):
-    name, where, key, *baseline = match['spec'].split('; ')
+    name, where, key, *more = match['spec'].split('; ')
+    has_range = more[-1:] == ['range']
+    baseline = [text for text in more if text != 'range']
     rows = _select(load(name), _pairs(where), baseline[0] if baseline else None)
-    return match[1] + _mean([_get(row, key) for row in rows]) + match[4]
+    values = [_get(row, key) for row in rows]
+    return match[1] + (_cell if has_range else _mean)(values) + match[4]
 
   return _VALUE.sub(replace_value, _TABLE.sub(replace, text))
 

@@ -33,6 +33,7 @@ LOG = pathlib.Path('docs/results/reproduced.json')  # of `root`
 _BLOCK = re.compile(r'^```bash\n(.*?)^```', re.M | re.S)
 _RESULT = re.compile(r'--json=(docs/results/\S+)')
 _DATA = '--data_dir=tfds'  # as pages have it
+_FILE_IS_THERE = 'file is there'
 
 
 def commands(root):
@@ -54,8 +55,13 @@ def load_log(root):
 
 
 def plan(root, data_dir, only=''):
-  """What is done, what is to do in this order, and what needs data: a dict of all commands."""
+  """What is done, what is to do in this order, and what needs data: a dict of all commands.
+
+  Where the file is there, but no command of the log wrote to it, it was made without this script. A
+  run looks for rows that it lacks.
+  """
   log = load_log(root)
+  logged = {_RESULT.search(command)[1] for command in log if _RESULT.search(command)}
 
   def seconds(command):
     return log[command]['seconds'] if is_done(command) else math.inf
@@ -67,10 +73,14 @@ def plan(root, data_dir, only=''):
   for command in sorted(commands(root), key=seconds):
     if only not in command:
       continue
-    if is_done(command) and (root / _RESULT.search(command)[1]).exists():
+    result = _RESULT.search(command)[1]
+    if is_done(command) and (root / result).exists():
       status[command] = 'done'
+    elif _DATA in command and data_dir is None:
+      status[command] = 'needs --data_dir'
     else:
-      status[command] = 'needs --data_dir' if _DATA in command and data_dir is None else 'to do'
+      is_there = result not in logged and (root / result).exists()
+      status[command] = _FILE_IS_THERE if is_there else 'to do'
   return status
 
 
@@ -124,7 +134,7 @@ def reproduce(root, data_dir=None, hours=math.inf, only=''):
   """Runs what is to do, and tells of each command; returns the status of all, as `plan`."""
   deadline = time.monotonic() + 3600 * hours
   status, before = plan(root, data_dir, only), load_log(root)
-  todo = [command for command, what in status.items() if what == 'to do']
+  todo = [command for command, what in status.items() if what in ('to do', _FILE_IS_THERE)]
   expected = taken = 0.0
   for i, command in enumerate(todo):
     if time.monotonic() >= deadline:

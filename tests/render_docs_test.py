@@ -74,6 +74,7 @@ def test_single_numbers_are_rendered_too(tmp_path):
   value = '<!-- value: rows.json; n = 64, sampler = {} -->{}<!-- end value -->'
   text = render_docs.render(f'x {value.format("a; ess", "old")} y', tmp_path)
   assert text == f'x {value.format("a; ess", 755)} y'
+  assert '-->755 (10 to 1,500)<' in render_docs.render(value.format('a; ess; range', ''), tmp_path)
   spec = 'b; ess / baseline; sampler = a by n'
   assert '-->0.000163<' in render_docs.render(value.format(spec, ''), tmp_path)
 

@@ -44,6 +44,13 @@ def test_commands_are_run_once_and_again_if_their_result_is_gone(make_root):
   assert list(reproduce.plan(root, None).values()) == ['to do']
 
 
+def test_files_that_were_made_without_the_script_are_told_and_completed(make_root):
+  root = make_root(f'{WRITE} --json=docs/results/a.json')
+  (root / 'docs/results/a.json').write_text('[]')
+  assert list(reproduce.plan(root, None).values()) == ['file is there']
+  assert list(reproduce.reproduce(root).values()) == ['done']
+
+
 def test_the_cheapest_is_first_and_what_was_never_run_last(make_root):
   a, b, c = (f'python {x}.py --json=docs/results/{x}.json' for x in 'abc')
   root = make_root(a, b, c, a=7, b=3)

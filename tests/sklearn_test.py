@@ -73,6 +73,15 @@ def test_predictions_are_in_the_units_of_the_targets():
   assert np.isfinite(regressor.score(X, Y))
 
 
+def test_prices_are_fitted_in_logarithms():
+  prices = np.exp(Y / 20)
+  regressor = estimators.BNNRegressor(**SMALL).fit(X, prices)
+  assert regressor.result_.preparation.log_below == [prices.max()]
+  assert np.all(regressor.predict_quantiles(10 * X) > 0)
+  plain = estimators.BNNRegressor(log_targets=False, **SMALL).fit(X, prices)
+  assert plain.result_.preparation.log_below is None
+
+
 @pytest.mark.parametrize('make', [_regressor, lambda: _classifier()[0]])
 def test_pickles_hold_the_files_of_a_result(make):
   estimator = make()

@@ -38,9 +38,11 @@ _BYTES = '_result_bytes'  # in the state of a pickled estimator
 class _BNN(sklearn.base.BaseEstimator):
   """What both estimators share."""
 
-  def _sample(self, x, y, reals, num_outputs, likelihood):
+  def _sample(self, x, y, reals, num_outputs, likelihood, log_targets='auto'):
     """Samples; `y` are labels, or None for the real targets `reals`, which are standardized."""
-    preparation, likelihood = preparing.fit(x, reals, likelihood, None, self.missing)
+    preparation, likelihood = preparing.fit(
+      x, reals, likelihood, log_targets=log_targets, missing=self.missing
+    )
     x = preparation.inputs(x)
     y = preparation.targets(reals) if y is None else y
     model = self.model
@@ -123,6 +125,9 @@ class BNNRegressor(sklearn.base.MultiOutputMixin, sklearn.base.RegressorMixin, _
     likelihood: `'gaussian'`; `'student_t'`, with heavy tails, for targets with outliers;
       `'heteroscedastic'`, with noise that depends on the input, for which a `model` has twice as
       many outputs. Or an object of `tfp_reprior.likelihoods`, without a `noise_scale`.
+    log_targets: Whether the network is of logarithms of `y`, as one does with prices: their noise
+      grows with them. By default, if all of `y` are positive and a Gaussian process explains
+      logarithms far better; not with another likelihood or a `noise_scale`.
     num_chains: Positive integer, chains side by side.
     num_results: Positive integer, draws of each chain.
     thinning: Positive integer, steps for each draw, about.
@@ -161,6 +166,7 @@ class BNNRegressor(sklearn.base.MultiOutputMixin, sklearn.base.RegressorMixin, _
     model: keras.Model | Callable[..., keras.Model] | None = None,
     noise_scale: NoiseScale | None = None,
     likelihood: str | likelihoods.Likelihood = 'gaussian',
+    log_targets: bool | str = 'auto',
     num_chains: int = 4,
     num_results: int = 400,
     thinning: int = 5,
@@ -177,6 +183,7 @@ class BNNRegressor(sklearn.base.MultiOutputMixin, sklearn.base.RegressorMixin, _
     self.model = model
     self.noise_scale = noise_scale
     self.likelihood = likelihood
+    self.log_targets = log_targets
     self.num_chains = num_chains
     self.num_results = num_results
     self.thinning = thinning
@@ -205,7 +212,7 @@ class BNNRegressor(sklearn.base.MultiOutputMixin, sklearn.base.RegressorMixin, _
     reals = y.reshape([len(y), -1])
     likelihood = self._likelihood()
     num_outputs = reals.shape[1] * likelihood.outputs_per_target
-    self._sample(x, None, reals, num_outputs, likelihood)
+    self._sample(x, None, reals, num_outputs, likelihood, self.log_targets)
     return self
 
   def _likelihood(self):

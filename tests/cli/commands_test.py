@@ -204,6 +204,21 @@ def test_predictions_are_in_the_units_of_the_data(toy_run, tmp_path, capsys):
       np.testing.assert_allclose(row[f'quantile_{q}'], expected, rtol=1e-4)
 
 
+def test_prices_are_sampled_and_predicted_in_logarithms(tmp_path, capsys):
+  rows = [f'{i},{np.exp(i / 3):.4f}\n' for i in range(1, 21)]
+  (tmp_path / 'data.csv').write_text('size,price\n' + ''.join(rows))
+  run_dir = tmp_path / 'run'
+  arguments = ['sample', f'--data={tmp_path / "data.csv"}', f'--run_dir={run_dir}', '--no-report']
+  assert main.main([*arguments, *SIZES]) == 0
+  assert 'targets in logarithms' in capsys.readouterr().out
+  predict = ['predict', str(run_dir), f'--data={tmp_path / "data.csv"}']
+  assert main.main([*predict, f'--output={tmp_path / "out.csv"}']) == 0
+  row = _read_table(tmp_path / 'out.csv')[0]
+  assert 0 < float(row['quantile_0.05']) < float(row['quantile_0.5']) < float(row['mean'])
+  assert main.main([*arguments, '--log_targets=no', *SIZES]) == 1  # another run
+  assert 'holds a run of something else' in capsys.readouterr().err
+
+
 def test_predictions_of_classes_have_labels_and_probabilities(class_run, tmp_path, capsys):
   (tmp_path / 'new.csv').write_text('b,a\n1,0.5\n3,7\n')
   arguments = ['predict', str(class_run), f'--data={tmp_path / "new.csv"}']

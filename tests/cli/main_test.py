@@ -111,6 +111,11 @@ def test_wrong_usage_exits_with_2_and_says_why(capsys, arguments, message):
       'give one of the two. Received: num_warmup_steps=200, step_size=0.1',
     ),
     (['sample', '--data=toy', '--run_dir={}/file.keras/r'], 'file.keras'),
+    (['warmup', '--data=toy', '--log_targets=yes'], 'Logarithms are of positive targets'),
+    (
+      ['warmup', '--data=toy', '--log_targets=yes', '--likelihood=student_t'],
+      'Received: --log_targets=yes with --likelihood=student_t',
+    ),
     (['warmup', '--data=toy', '--target=y'], '`target` must be `None` unless'),
     (['predict', '{}', '--data=new.csv'], 'must be a folder that holds a finished run'),
     (['predict', '{}', '--data=new.csv', '--output=a.txt'], 'Received: --output=a.txt'),

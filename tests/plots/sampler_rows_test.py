@@ -41,9 +41,23 @@ def test_the_axis_is_what_there_are_several_of(sizes, label, xs):
     assert line.get_ydata()[0] == pytest.approx((4 + width + 2) / scale)  # the mean over seeds
 
 
-def test_samplers_over_widths_are_those_with_three_and_given_steps_are_dashed():
-  rows = _rows(['standard', 'auto@1'], [4, 8, 16], [4]) + _rows(['rotation'], [8], [4])
+def test_samplers_over_widths_are_those_with_several_and_one_step_is_dashed():
+  rows = _rows(['auto', 'auto@1'], [4, 8, 16], [4]) + _rows(['rotation'], [8], [4])
+  rows += _rows(['standard'], [4, 8], [4]) + _rows(['standard@25'], [16], [4])
   with drawing.canvas(7.2, 4.0) as figure:
     sampler_rows.draw(figure, rows)
   styles = {line.get_label(): line.get_linestyle() for line in figure.axes[0].get_lines()}
-  assert styles == {'standard': '-', 'auto@1': '--'}
+  assert styles == {'standard': '-', 'in data space': '-', 'one step (auto@1)': '--'}
+
+
+def test_sizes_by_variance_are_shown_where_all_rows_have_them():
+  rows = _rows(['standard', 'auto'], [4, 8, 16], [4])
+  for i, row in enumerate(rows):
+    row['theta ESS / 1k gradients, by variance'] = 1000.0 + i
+    if i:
+      row['f ESS / 1k gradients, by variance'] = 1000.0
+  with drawing.canvas(7.2, 4.0) as figure:
+    sampler_rows.draw(figure, rows)
+  weights, outputs = (ax.lines[0].get_ydata()[0] for ax in figure.axes)
+  assert weights == 1000.5  # the mean over seeds
+  assert outputs == 4 + 4 + 2

@@ -24,9 +24,12 @@ def _model(num_outputs=1):
   return tfr.models.fcn((1,), num_outputs, width=4, depth=1)
 
 
-def _prepare(y, num_outputs=1, x=X, noise_scale=None, likelihood=None, standardize=True):
+def _prepare(
+  y, num_outputs=1, x=X, noise_scale=None, likelihood=None, standardize=True, log_targets='auto'
+):
   split = readout_split.ReadoutSplit(_model(num_outputs))
-  return preparing.prepare(split, x, y, None, None, noise_scale, likelihood, standardize)
+  data = split, x, y, None, None
+  return preparing.prepare(*data, noise_scale, likelihood, standardize, log_targets)
 
 
 def _standardized(a):
@@ -85,6 +88,47 @@ def test_outputs_with_one_noise_have_one_unit():
   np.testing.assert_allclose(_prepare(y, 2).y.std(axis=0), 1, rtol=1e-5)
 
 
+@pytest.mark.filterwarnings('ignore::tfp_reprior.diagnostics.SamplingWarning')
+def test_a_run_of_logarithms_predicts_targets(tmp_path):
+  prices = 100 * np.exp(2 * Y)
+  plain = tfr.sample_posterior(_model(), X, np.log(prices), **SETTINGS)
+  test = dict(x_test=X[:3], y_test=prices[:3], run_dir=tmp_path)
+  tfr.sample_posterior(_model(), X, prices, **test, **SETTINGS)
+  result = tfr.load_result(tmp_path)
+  np.testing.assert_allclose(result.posterior.y, plain.posterior.y, atol=1e-5)
+  np.testing.assert_allclose(result.y_test, prices[:3], rtol=1e-5)
+  assert 'targets: in logarithms' in result.summary()
+  actual, expected = result.predict(X), plain.predict(X)
+  np.testing.assert_allclose(actual.logarithms.means, expected.means, atol=1e-3)
+  y = np.full_like(prices, 50.0)
+  log_prob = expected.log_prob(np.log(y)) - np.log(y)
+  np.testing.assert_allclose(actual.log_prob(y), log_prob, atol=5e-3)
+  figures = result.evaluate()  # over kept draws, here all of them
+  assert figures['negative_log_likelihood'] == pytest.approx(
+    -np.mean(actual.log_prob(prices)[:3]), rel=1e-4
+  )
+
+
+@pytest.mark.parametrize(
+  ('changes', 'is_taken'),
+  [
+    (dict(), True),
+    (dict(likelihood=tfr.likelihoods.Gaussian()), True),
+    (dict(likelihood=tfr.likelihoods.Gaussian(0.3)), False),
+    (dict(noise_scale=tfd.HalfNormal(1.0)), False),
+    (dict(likelihood=tfr.likelihoods.StudentT()), False),
+    (dict(standardize=False), False),
+    (dict(log_targets=False), False),
+    (dict(noise_scale=0.2, log_targets=True), True),
+  ],
+)
+def test_logarithms_are_taken_by_default_where_nothing_is_said_of_the_noise(changes, is_taken):
+  prepared = _prepare(np.exp(2 * Y), **changes)
+  assert (prepared.preparation.log_below is not None) == is_taken
+  if 'noise_scale' in changes and is_taken:  # that of logarithms
+    assert prepared.likelihood.noise_scale == pytest.approx(0.2 / np.std(2 * Y), rel=1e-5)
+
+
 @pytest.mark.parametrize(
   ('y', 'num_outputs', 'kind', 'names'),
   [
@@ -115,6 +159,19 @@ def test_classes_follow_the_type_of_the_targets_and_the_outputs(y, num_outputs, 
     (dict(y=[0, 1, 2, 7] * 3, num_outputs=3), '`y` holds 4 classes (0, 1, 2, 7), and the model'),
     (dict(y=Y[:, 0], num_outputs=3), '`y` holds real numbers, one for each input, and the model'),
     (dict(y=np.where(Y > 0.9, np.nan, Y)), '`y` must be finite. Received: y of shape (12, 1) with'),
+    (
+      dict(y=['a', 'b'] * 6, log_targets=True),
+      'Logarithms are taken of real targets with Gaussian',
+    ),
+    (
+      dict(y=1.5 + Y, likelihood=tfr.likelihoods.StudentT(), log_targets=True),
+      'Logarithms are taken of real targets with Gaussian',
+    ),
+    (
+      dict(y=1.5 + Y, standardize=tfr.data.Preparation(), log_targets=True),
+      'Logarithms are taken of real targets with Gaussian',
+    ),
+    (dict(y=Y, log_targets=True), 'Logarithms are of positive targets'),
     (dict(y=np.ma.masked_greater(Y, 0)), '`y` must not be masked'),
     (dict(y=Y, x=np.ma.masked_greater(X, 0)), '`x` must not be masked'),
   ],

@@ -73,8 +73,8 @@ def test_chains_of_classes_are_warmed_up_and_come_back_from_the_cold(changes):
   found = _warm_up(**{'noise_scale': 0.1, **changes}, num_warmup_steps=800)
   assert all(0.4 < a < 0.995 for a in found.blocks[-1].acceptance), found.table()
   coldest = [b for b in found.blocks if b.inverse_temperature > 1.0][-1]
-  assert found.step_size > 2 * coldest.step_size, found.table()
-  assert found.blocks[-1].log_likelihood < coldest.log_likelihood - 3.0, found.table()
+  assert found.step_size > coldest.step_size, found.table()
+  assert found.blocks[-1].log_likelihood < coldest.log_likelihood - 1.0, found.table()
   assert all(np.mean(p**2) < 3.0 for p in found.state)
 
 

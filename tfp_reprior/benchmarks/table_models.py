@@ -23,6 +23,7 @@ from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.gaussian_process import kernels
 
 import tfp_reprior as tfr
+from tfp_reprior.data import logarithms
 
 _NUM_MEMBERS = 5
 _NUM_CHAINS, _NUM_DRAWS = 4, 300  # of NUTS, after as many of warm-up
@@ -50,11 +51,6 @@ def bnn(x, y, x_test, seed, is_class, **settings):
   return (p if p.shape[-1] > 1 else np.concatenate([1 - p, p], axis=-1)), figures
 
 
-def _bending(input_shape, num_outputs):
-  """The network of `bnn`, with biases that let its units bend away from the mean of the data."""
-  return tfr.models.fcn(input_shape, num_outputs, _WIDTH, _DEPTH, bias_std=1.0)
-
-
 def gaussian_process(x, y, x_test, seed, is_class):
   """Exact for real targets, a scale for each input; by Laplace's approximation for classes."""
   to_numbers = numbers()
@@ -69,6 +65,13 @@ def gaussian_process(x, y, x_test, seed, is_class):
     kernel + kernels.WhiteKernel(), normalize_y=True, n_restarts_optimizer=1, random_state=seed
   )
   return _gaussian(*_fit(to_numbers, model, x, y).predict(x_test, return_std=True))
+
+
+def gaussian_process_logarithms(x, y, x_test, seed, is_class):
+  """That of logarithms, as `bnn` takes them."""
+  largest = np.max(y)
+  found = gaussian_process(x, logarithms.take(y, largest), x_test, seed, is_class)
+  return tfr.sampling.LogPrediction(found, largest)
 
 
 def linear(x, y, x_test, seed, is_class):
@@ -129,6 +132,8 @@ def nuts(x, y, x_test, seed, is_class):
   scaler = sklearn.pipeline.make_pipeline(numbers(), sklearn.preprocessing.StandardScaler())
   x, x_test = scaler.fit_transform(x), scaler.transform(x_test)
   classes, labels = np.unique(y, return_inverse=True) if is_class else (None, None)
+  largest = None if is_class else logarithms.choose('auto', x, y[:, np.newaxis])
+  y = y if largest is None else logarithms.take(y, largest)
   center, unit = (0.0, 1.0) if is_class else (np.mean(y), np.std(y))
   num_outputs = len(classes) if is_class and len(classes) > 2 else 1
 
@@ -182,6 +187,8 @@ def nuts(x, y, x_test, seed, is_class):
     return f, figures
   noise = in_turn(draws['noise']).reshape([-1, 1, 1])
   prediction = tfr.sampling.Prediction(center + unit * f, np.zeros_like(f), (unit * noise) ** 2)
+  if largest is not None:
+    prediction = tfr.sampling.LogPrediction(prediction, largest)
   return prediction, figures
 
 
@@ -233,10 +240,11 @@ def laplace(x, y, x_test, seed, is_class, depth=_DEPTH):
 
 MODELS = {
   'bnn': bnn,
+  'bnn_no_logarithms': functools.partial(bnn, log_targets=False),
   'bnn_student_t': functools.partial(bnn, likelihood='student_t'),
-  'bnn_wide_biases': functools.partial(bnn, model=_bending),
   'bnn_heteroscedastic': functools.partial(bnn, likelihood='heteroscedastic'),
   'gaussian_process': gaussian_process,
+  'gaussian_process_logarithms': gaussian_process_logarithms,
   'linear': linear,
   'boosted_trees': boosted_trees,
   'mlp_ensemble': mlp_ensemble,
@@ -245,7 +253,12 @@ MODELS = {
   'laplace_two_layers': functools.partial(laplace, depth=2),
 }
 # Those that are not for classes.
-REAL_ONLY = ('bnn_student_t', 'bnn_heteroscedastic')
+REAL_ONLY = (
+  'bnn_no_logarithms',
+  'bnn_student_t',
+  'bnn_heteroscedastic',
+  'gaussian_process_logarithms',
+)
 
 
 def numbers():

@@ -5,6 +5,7 @@ import math
 import shlex
 
 import tfp_reprior as tfr
+from tfp_reprior import errors
 from tfp_reprior.cli import likelihood, networks
 from tfp_reprior.internal import parsing
 
@@ -17,6 +18,8 @@ samplers:
   standard        underdamped Langevin dynamics on the weights, not repriorised
   uncalibrated_rotation, uncalibrated_langevin, uncalibrated_standard
                   the same without accept / reject"""
+
+_LOG_TARGETS = {'auto': 'auto', 'yes': True, 'no': False}
 
 # Settings of `sample_posterior` that are flags of the same name.
 CHAINS = (
@@ -145,6 +148,16 @@ def add_problem(parser):
     'missing inputs in a .csv file: refuse them, or impute the median or most frequent category',
     choices=('refuse', 'impute'),
     metavar='refuse|impute',
+  )
+  add(
+    data,
+    '--log_targets',
+    str,
+    'auto',
+    'take logarithms of real targets, as of prices, whose noise grows with them; auto: if all are '
+    'positive, logarithms are far easier to explain, and no flag is about the noise',
+    choices=tuple(_LOG_TARGETS),
+    metavar='auto|yes|no',
   )
   add(data, '--num_train', positive_integer, None, 'number of training data; by default all')
   add(data, '--num_test', positive_integer, None, 'number of test data; by default all, or a fifth')
@@ -330,6 +343,15 @@ def load_data(args):
   """The `Dataset` that the flags ask for."""
   if args.data is None:
     args.parser.error('the following arguments are required: --data, or a --preset')
+  log_targets = _LOG_TARGETS[args.log_targets]
+  is_gaussian = args.likelihood in ('auto', 'gaussian')
+  if log_targets is True and not is_gaussian:
+    raise errors.InputError(
+      'Logarithms of targets have Gaussian noise. Received: --log_targets=yes with '
+      f'--likelihood={args.likelihood}'
+    )
+  if log_targets == 'auto' and not (is_gaussian and args.noise_scale is None):
+    log_targets = False
   return tfr.data.load(
     args.data,
     args.num_train,
@@ -339,6 +361,7 @@ def load_data(args):
     args.target,
     args.subset,
     args.missing,
+    log_targets,
   )
 
 
@@ -370,6 +393,7 @@ def command(args, name, given):
   """
   names = ['data', 'data_dir', 'target', 'num_train', 'num_test', 'subset', 'missing']
   names += [
+    'log_targets',
     'model',
     *networks.FLAGS,
     'likelihood',

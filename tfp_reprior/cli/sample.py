@@ -94,7 +94,11 @@ def arguments(args, strategy, is_chief):
   model = networks.make(args, data)
   if is_chief:
     print(f'{args.data}: {flags.describe(data)}; devices: {flags.devices()}', flush=True)
-    for note in filter(None, (data.note, choice)):
+    logs = args.log_targets == 'auto' and data.preparation.log_below is not None
+    logs = (
+      'targets in logarithms, where noise is even: --log_targets=no leaves them' if logs else ''
+    )
+    for note in filter(None, (data.note, choice, logs)):
       print(note, flush=True)
   return {
     'model': model,

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfp_reprior import errors
-from tfp_reprior.data import files, sources, subsets, tables
+from tfp_reprior.data import files, logarithms, sources, subsets, tables
 from tfp_reprior.data.preparation import Preparation, refuse_constants
 from tfp_reprior.internal import checks
 
@@ -73,6 +73,7 @@ def load(
   target: str | None = None,
   subset: str = 'random',
   missing: str = 'refuse',
+  log_targets: bool | str = False,
 ) -> Dataset:
   """Loads a data set. Nothing is ever downloaded.
 
@@ -104,6 +105,8 @@ def load(
       some classes, chosen at random, have one more than the others.
     missing: `'refuse'` missing values in a `.csv` file, or `'impute'` the median of the column, or
       its most frequent category.
+    log_targets: Whether to take logarithms of real targets; `'auto'` if all are positive, and these
+      are far easier to explain.
 
   Returns:
     A `Dataset`. Targets are centered one-hot vectors for classes; real targets are standardized
@@ -129,6 +132,7 @@ def load(
     )
   checks.one_of('subset', subset, subsets.NAMES)
   checks.one_of('missing', missing, tables.MISSING)
+  logarithms.check(log_targets)
   rng = np.random.default_rng(checks.seed('seed', seed))
   if name == 'toy':
     raw = sources.toy(num_train, num_test, rng)
@@ -138,7 +142,11 @@ def load(
   train, test = subsets.split(raw, num_train, num_test, subset, rng)
   if raw.class_names is None:
     refuse_constants(train[1], str(name))
-  preparation = Preparation.of(raw, *train)
+  elif log_targets is True:
+    raise errors.InputError(
+      f'`log_targets` is for real targets. Received: log_targets=True for classes, of {name}'
+    )
+  preparation = Preparation.of(raw, train[0], train[1], log_targets, [test[1]])
   preparation = dataclasses.replace(preparation, data_name=os.path.basename(name))
   return Dataset(
     x_train=preparation.inputs(train[0]),

@@ -2,14 +2,14 @@
 
 import dataclasses
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from tfp_reprior import errors
-from tfp_reprior.data import tables
+from tfp_reprior.data import logarithms, tables
 from tfp_reprior.internal import checks
 
 # Columns whose mean is this close to 0 and deviation to 1 have been standardized before.
@@ -63,6 +63,8 @@ class Preparation:
       categories, which have a column of zeros and ones each, or `None`; and `fill`, what stands for
       a missing value, or `None`. `None` if the inputs are no table.
     data_name: String, what the data set is called, or `None`.
+    log_below: List of `k` floats, the largest training targets, if the targets are in logarithms:
+      up to there, and beyond in their tangents; else `None`. `y_mean` and `y_std` are of these.
 
   #### Examples
 
@@ -83,22 +85,45 @@ class Preparation:
   target_name: str | None = None
   columns: tuple | None = None
   data_name: str | None = None
+  log_below: list | None = None
 
   @classmethod
   def of(
-    cls, raw: RawData, x_train: np.ndarray | tables.Table, y_train: np.ndarray
+    cls,
+    raw: RawData,
+    x_train: np.ndarray | tables.Table,
+    y_train: np.ndarray,
+    log_targets: bool | str = False,
+    others: Sequence[ArrayLike] = (),
   ) -> 'Preparation':
-    """The preparation with the figures of the training data, which were chosen from `raw`."""
+    """The preparation with the figures of the training data, which were chosen from `raw`.
+
+    Real targets are in logarithms if `log_targets`, or, for `'auto'`, if all of them and those of
+    `others` are positive, and their logarithms are far easier to explain.
+    """
     columns, names, blocks = None, raw.feature_names, []
     if isinstance(x_train, tables.Table):
       columns, names = tables.fit(x_train, raw.missing), tuple(x_train.columns)
       x_train, blocks = tables.encode(columns, x_train), tables.groups(columns)
     figures = _figures(x_train, raw.by_column or columns is not None, blocks)
     x_mean, x_std = _unless_done(*figures)
-    y_mean, y_std = 0.0, 1.0
+    y_mean, y_std, log_below = 0.0, 1.0, None
     if raw.class_names is None:
+      log_below = logarithms.choose(log_targets, x_train, y_train, others)
+      if log_below is not None:
+        y_train = logarithms.take(y_train, log_below)
       y_mean, y_std = _unless_done(*_figures(y_train, by_column=True))
-    return cls(x_mean, x_std, y_mean, y_std, raw.class_names, names, raw.target_name, columns)
+    return cls(
+      x_mean,
+      x_std,
+      y_mean,
+      y_std,
+      raw.class_names,
+      names,
+      raw.target_name,
+      columns,
+      log_below=log_below,
+    )
 
   @property
   def num_classes(self) -> int | None:
@@ -145,6 +170,7 @@ class Preparation:
   def targets(self, y: ArrayLike, dtype: Any = np.float32) -> np.ndarray:
     """Centered one-hot vectors of labels `[m]`, or standardized real targets `[m, k]`."""
     if self.class_names is None:
+      y = y if self.log_below is None else logarithms.take(y, self.log_below)
       return _scale(y, self.y_mean, self.y_std, dtype)
     return centered_one_hot(y, self.num_classes)
 
@@ -167,11 +193,12 @@ class Preparation:
     return np.argmax(y, axis=-1)
 
   def restore(self, y: ArrayLike) -> np.ndarray:
-    """Targets `[..., k]` (or predictions of them) in the units of the raw ones."""
-    return _unscale(y, self.y_mean, self.y_std)
+    """Targets `[..., k]` in the units of the raw ones."""
+    y = _unscale(y, self.y_mean, self.y_std)
+    return y if self.log_below is None else logarithms.undo(y, self.log_below)
 
   def restore_scale(self, stddev: ArrayLike) -> np.ndarray:
-    """Standard deviations `[..., k]` of targets in the units of the raw ones."""
+    """Standard deviations `[..., k]` in the units of the raw targets, or of their logarithms."""
     return np.asarray(stddev) * self.y_std
 
   def names(self) -> dict[str, str]:
@@ -189,7 +216,7 @@ class Preparation:
   def from_json(cls, text: str) -> 'Preparation':
     """The inverse of `to_json`."""
     try:
-      fields = json.loads(text)
+      fields = {'log_below': None, **json.loads(text)}  # which older files leave out
       for name in ('x_mean', 'x_std', 'y_mean', 'y_std'):
         np.asarray(fields[name], np.float64)
       known = {field.name for field in dataclasses.fields(cls)}
@@ -208,6 +235,8 @@ class Preparation:
   def __repr__(self):
     names = ('x_mean', 'x_std', 'y_mean', 'y_std')
     figures = ', '.join(f'{name}={_shown(getattr(self, name))}' for name in names)
+    if self.log_below is not None:
+      figures += ', in logarithms'
     return f'Preparation({figures}, num_classes={self.num_classes})'
 
 

@@ -10,6 +10,7 @@ from tfp_reprior.diagnostics.convergence import (
 )
 from tfp_reprior.diagnostics.metrics import evaluate
 from tfp_reprior.diagnostics.projections import RandomProjections
+from tfp_reprior.diagnostics.slow_chains import slow_effective_sample_size
 from tfp_reprior.diagnostics.verdict import (
   Mixing,
   Reason,
@@ -33,6 +34,7 @@ __all__ = [
   'measure',
   'r_hat',
   'r_hat_squared',
+  'slow_effective_sample_size',
   'tail_effective_sample_size',
 ]
 __dir__ = __all__.copy

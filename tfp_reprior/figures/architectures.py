@@ -11,7 +11,7 @@ _PROBLEMS = {
     'wide_resnet': ({'width': 2, 'depth': 8}, (4,)),
   },
   'laptop': {
-    'fcn': ({'width': 256, 'depth': 3}, (64, 256, 1024)),
+    'fcn': ({'width': 256, 'depth': 3}, (64, 256)),
     'wide_resnet': ({'width': 8, 'depth': 8}, (32,)),
   },
   'paper': {
@@ -21,7 +21,7 @@ _PROBLEMS = {
 }
 _RUN = {
   'smoke': chains.SMOKE_RUN,
-  'laptop': {'num_results': 200, 'thinning': 5, 'num_warmup_steps': 1000},
+  'laptop': {'num_results': 150, 'thinning': 5, 'num_warmup_steps': 500},
   'paper': {'num_results': 30_000, 'thinning': 100, 'num_warmup_steps': 20_000},
 }
 # As in the paper; by default that of the noise.

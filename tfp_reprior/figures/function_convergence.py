@@ -66,8 +66,7 @@ def _compute(piece, context):
 
 
 def _draw(figure, rows):
-  figure.set_size_inches(2.6 * len(rows), 2.9)
-  axes = figure.subplots(1, len(rows), sharey=True, squeeze=False)[0]
+  axes = np.atleast_1d(drawing.stacked(figure, len(rows), height=1.8))
   for ax, row in zip(axes, rows, strict=True):
     x = row['x_test']
     mean, stddev = np.array(row['limit_mean']), np.array(row['limit_stddev'])
@@ -76,18 +75,18 @@ def _draw(figure, rows):
       mean - 2 * stddev,
       mean + 2 * stddev,
       color=drawing.LINE,
-      label='limit',
+      label='limit, ± 2 deviations',
     )
     ax.plot(x, np.transpose(row['functions']), color=drawing.COLORS[5], linewidth=0.6)
     for sign in (-2, 0, 2):
       curve = np.array(row['mean']) + sign * np.array(row['stddev'])
-      label = 'networks' if sign == 0 else None
+      label = 'networks, likewise' if sign == 0 else None
       ax.plot(x, curve, color=drawing.COLORS[0], linestyle='-' if sign == 0 else '--', label=label)
     ax.plot(x, mean, color=drawing.INK, linestyle=':')
     ax.plot(row['x'], row['y'], 'o', color=drawing.INK, markersize=4)
     ax.set_title(f'width {row["width"]}', fontsize=9)
-    ax.set(xlabel='x')
-  axes[0].set_ylabel('f(x)')
+    ax.set_ylabel('output')
+  axes[-1].set_xlabel('input')
   drawing.legend(figure)
 
 

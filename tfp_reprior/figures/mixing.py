@@ -6,7 +6,7 @@ from tfp_reprior.plots import drawing
 _SAMPLERS = ('uncalibrated_standard', 'uncalibrated_langevin')
 _RUN = {
   'smoke': chains.SMOKE_RUN,
-  'laptop': {'num_results': 400, 'thinning': 5, 'num_warmup_steps': 1000},
+  'laptop': {'num_results': 200, 'thinning': 5, 'num_warmup_steps': 500},
   'paper': {'num_results': 120_000, 'thinning': 25, 'num_warmup_steps': 20_000},
 }
 _DEPTH = {'smoke': 1, 'laptop': 3, 'paper': 3}

@@ -18,7 +18,7 @@ _MAPS = {
   'readout': {**drawing.REPRIORISED, 'label': 'readout (NNGP) map'},
   'linearised': {'color': drawing.COLORS[3], 'marker': 'D', 'label': 'linearised (NTK) map'},
 }
-_MEASURES = {'proj': 'weights', 'dots': r'$|\theta|^2$'}
+_MEASURES = {'proj': 'weights', 'dots': 'squared norm of weights'}
 _REGULARIZERS = {
   'smoke': (0.1,),
   'laptop': (1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0),
@@ -174,7 +174,7 @@ def choose(trace, step_sizes, thinning):
 
 def _draw(figure, rows):
   nums_train = sorted({row['num_train'] for row in rows})
-  figure.set_size_inches(7.2, 5.0)
+  figure.set_size_inches(5.2, 5.0)
   grid = figure.subplots(len(_MEASURES), len(nums_train), squeeze=False, sharex=True)
   for column, num_train in zip(grid.T, nums_train, strict=True):
     for ax, name in zip(column, _MEASURES, strict=True):
@@ -192,10 +192,11 @@ def _draw(figure, rows):
       drawing.log_log(ax, x, everything)
     column[0].set_title(f'n = {num_train}', fontsize=9)
   for ax, name in zip(grid[:, 0], _MEASURES, strict=True):
-    ax.set_ylabel(f'effective samples per step, {_MEASURES[name]}')
+    ax.set_ylabel(f'effective samples per step,\n{_MEASURES[name]}')
   width = rows[0]['network']['width']
   figure.supxlabel(
-    rf'$\lambda$ ({recipes.DATA[rows[0]["data"]]}, width {width}, noise variance 0.01)', fontsize=9
+    f'regularizer λ ({recipes.DATA[rows[0]["data"]]}, width {width}, noise variance 0.01)',
+    fontsize=9,
   )
   drawing.legend(figure)
 

@@ -12,7 +12,7 @@ _DEPTH = {'smoke': 1, 'laptop': 3, 'paper': 3}
 _NUM_TEST = {'smoke': 3, 'laptop': 100, 'paper': 100}
 _RUN = {
   'smoke': chains.SMOKE_RUN,
-  'laptop': {'num_results': 500, 'thinning': 4, 'num_warmup_steps': 1000},
+  'laptop': {'num_results': 300, 'thinning': 4, 'num_warmup_steps': 500},
   'paper': {'num_results': 100_000, 'thinning': 10, 'num_warmup_steps': 20_000},
 }
 _PAPER = 'uncalibrated_langevin'

@@ -56,7 +56,7 @@ class Gaussian(likelihood.Likelihood):
     noise_scale: NoiseScale | Mapping[str, Any] | None = None,
     output_scale: Scale = 1.0,
   ) -> None:
-    self._has_default_noise = noise_scale is None
+    self.has_default_noise = noise_scale is None
     if noise_scale is None:
       noise_scale = tfp.distributions.LogNormal(-1.0, 1.0)
     if parameter_prior.is_given(noise_scale):
@@ -93,7 +93,7 @@ class Gaussian(likelihood.Likelihood):
   def in_units_of(self, units: np.ndarray) -> 'Gaussian':
     """The same noise of targets that are divided by `units` `[k]`, all equal for one noise."""
     output_scale = self._scale_setting('output_scale')  # of standardized targets in any case
-    if self._has_default_noise:
+    if self.has_default_noise:
       return self
     if 'noise_scale' in self.priors:
       return Gaussian(self.priors['noise_scale'].divided(float(units[0])), output_scale)

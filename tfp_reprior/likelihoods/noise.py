@@ -24,7 +24,7 @@ class _Noise(from_distribution.FromDistribution):
   noise_scale: Any = None
 
   def __init__(self, noise_scale: Scale | None, output_scale: Scale) -> None:
-    self._has_default_noise = noise_scale is None
+    self.has_default_noise = noise_scale is None
     if noise_scale is None:
       noise_scale = self._default_noise_scale()
     is_unknown = parameter_prior.is_given(noise_scale)
@@ -55,7 +55,7 @@ class _Noise(from_distribution.FromDistribution):
 
   def in_units_of(self, units: np.ndarray) -> '_Noise':
     """The same noise of targets that are divided by `units` `[t]`, all equal."""
-    if self._has_default_noise:
+    if self.has_default_noise:
       return self
     is_unknown = 'noise_scale' in self.priors
     unit = float(units[0])

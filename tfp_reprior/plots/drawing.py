@@ -119,9 +119,9 @@ def log_log(ax, x, y):
   ax.xaxis.set_minor_locator(ticker.NullLocator())
 
 
-def stacked(figure, number):
+def stacked(figure, number, height=2.3):
   """Panels one below the other, which are large enough on a phone."""
-  figure.set_size_inches(4.6, 0.8 + 2.3 * number)
+  figure.set_size_inches(4.6, 0.8 + height * number)
   return figure.subplots(number, 1, sharex=True)
 
 
@@ -132,11 +132,12 @@ def curve_with_band(ax, x, means, lows, highs, **style):
 
 
 def legend(figure):
-  """One legend for all panels, above them."""
+  """One legend for all panels, above them, in lines of three if there are more than four."""
   entries = {}
   for ax in figure.axes:
     handles, labels = ax.get_legend_handles_labels()
     entries |= dict(zip(labels, handles, strict=True))
+  ncols = len(entries) if len(entries) <= 4 else 3
   figure.legend(
-    entries.values(), entries.keys(), loc='outside upper center', ncols=len(entries), frameon=False
+    entries.values(), entries.keys(), loc='outside upper center', ncols=ncols, frameon=False
   )

@@ -11,9 +11,10 @@ QUANTITIES = {
   'f': 'outputs',
   'log_likelihood': 'log-likelihood',
   'norms': 'norms of weights',
-  'state': 'u',
+  'state': 'hidden layers (u)',
   'state norms': 'norms of u',
 }
+_BY_VARIANCE = ', by variance'  # a key with this is the better one, where rows have it
 _STATE = {'state': 'hidden layers', 'f': 'outputs', 'log_likelihood': 'log-likelihood'}
 
 
@@ -39,8 +40,7 @@ def _draw_over_data(figure, rows):
   Samplers that choose (`tuned`) are left out: they are on the curve of what they chose.
   """
   rows = [row for row in rows if not row['sampler'].endswith('tuned')]
-  figure.set_size_inches(7.2, 3.0)
-  axes = figure.subplots(1, len(_STATE), sharey=True)
+  axes = drawing.stacked(figure, len(_STATE), height=1.9)
   ratios = sorted({row['n'] / row['width'] for row in rows})
   for ax, (key, title) in zip(axes, _STATE.items(), strict=True):
     ess = f'{key} ESS / 1k gradients'
@@ -52,7 +52,7 @@ def _draw_over_data(figure, rows):
     ax.set_xticks(ratios, [f'{r:.2g}' for r in ratios])
     ax.set_title(title, fontsize=9)
   figure.supxlabel(f'data for each unit of a layer (width {rows[0]["width"]})', fontsize=9)
-  figure.supylabel('effective samples\nper 1,000 gradients', fontsize=9)
+  figure.supylabel('effective samples per 1,000 gradients', fontsize=9)
   drawing.legend(figure)
 
 
@@ -77,30 +77,43 @@ def _draw_samplers(figure, rows):
 
 
 def _draw_samplers_over_widths(figure, rows):
-  """Effective samples per gradient against the width, of samplers that have three widths or more.
+  """Effective samples per gradient against the width, of samplers that have several widths.
 
-  Means over seeds, and their range. Dashed, if the steps of a transition were given.
+  Means over seeds, and their range. Dashed: one step a transition.
   """
-  widths_of = {row['sampler']: set() for row in rows}
-  for row in rows:
-    widths_of[row['sampler']].add(row['width'])
-  names = [name for name, widths in widths_of.items() if len(widths) > 2]
+  rows = [{**row, 'sampler': _kind(row['sampler'])} for row in rows]
+  rows = [row for row in rows if len(_widths(rows, row)) > 1]
   nums_data = sorted({row['n'] for row in rows})
-  figure.set_size_inches(5.2, 0.9 + 2.1 * len(nums_data))
+  figure.set_size_inches(5.2, 0.9 + 2.3 * len(nums_data))
   axes = figure.subplots(len(nums_data), 2, sharex=True, sharey=True, squeeze=False)
+  everything = []
   for (i, num_data), (j, key) in itertools.product(enumerate(nums_data), enumerate(('theta', 'f'))):
     ax, ess = axes[i, j], f'{key} ESS / 1k gradients'
-    for name in names:
+    if all(ess + _BY_VARIANCE in row for row in rows):
+      ess += _BY_VARIANCE
+    for name in dict.fromkeys(row['sampler'] for row in rows if row['n'] == num_data):
       style = dict(drawing.sampler_style(name))
       if '@' in name:
-        style |= {'linestyle': '--', 'label': name}
+        style |= {'linestyle': '--', 'label': f'one step ({name})'}
       chosen = [r for r in rows if (r['n'], r['sampler']) == (num_data, name)]
-      _curve(ax, chosen, lambda row: row['width'], ess, 1000, **style)
-    drawing.log_log(ax, [r['width'] for r in rows], [0.001, 1.0])
+      _curve(ax, chosen, lambda row: row['width'], ess, 1.0, **style)
+      everything += [row[ess] for row in chosen]
     ax.set_title(f'{QUANTITIES[key]}, {num_data} images', fontsize=9)
+  for ax in axes.flat:
+    drawing.log_log(ax, [r['width'] for r in rows], everything)
   figure.supxlabel('width', fontsize=9)
-  figure.supylabel('effective samples per gradient', fontsize=9)
+  figure.supylabel('effective samples per 1,000 gradients', fontsize=9)
   drawing.legend(figure)
+
+
+def _kind(name):
+  """The name of a sampler, without steps that were chosen to suit a width."""
+  return name if name.endswith('@1') else name.partition('@')[0]
+
+
+def _widths(rows, like):
+  """Those that there are of a row's sampler and number of data."""
+  return {row['width'] for row in rows if all(row[k] == like[k] for k in ('sampler', 'n'))}
 
 
 def _draw_over_widths(figure, rows):
@@ -109,7 +122,7 @@ def _draw_over_widths(figure, rows):
   Means over seeds, and their range.
   """
   nums_data = sorted({row['n'] for row in rows})
-  axes = figure.subplots(1, len(nums_data), sharey=True, squeeze=False)[0]
+  axes = np.atleast_1d(drawing.stacked(figure, len(nums_data), height=3.0))
   for ax, num_data in zip(axes, nums_data, strict=True):
     chosen = sorted((r for r in rows if r['n'] == num_data), key=lambda row: row['width'])
     for (key, label), color in zip(QUANTITIES.items(), drawing.QUANTITY_COLORS, strict=True):

@@ -6,6 +6,7 @@ from tfp_reprior.sampling.class_prediction import (
   ClassPrediction,
 )
 from tfp_reprior.sampling.distribution_prediction import DistributionPrediction
+from tfp_reprior.sampling.log_prediction import LogPrediction
 from tfp_reprior.sampling.prediction import Prediction
 from tfp_reprior.sampling.result import Result
 from tfp_reprior.sampling.result_files import load_result
@@ -21,6 +22,7 @@ __all__ = [
   'CategoricalPrediction',
   'ClassPrediction',
   'DistributionPrediction',
+  'LogPrediction',
   'Prediction',
   'Result',
   'Sampler',

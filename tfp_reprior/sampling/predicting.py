@@ -6,13 +6,14 @@ import tensorflow as tf
 from tfp_reprior import errors, likelihoods
 from tfp_reprior.densities import collapsed_posterior
 from tfp_reprior.internal import checks
-from tfp_reprior.sampling import class_prediction, distribution_prediction
+from tfp_reprior.sampling import class_prediction, distribution_prediction, log_prediction
 from tfp_reprior.sampling import prediction as prediction_lib
 
 Prediction = (
   prediction_lib.Prediction
   | class_prediction.ClassPrediction
   | distribution_prediction.DistributionPrediction
+  | log_prediction.LogPrediction
 )
 _MOST_JOINT_ROWS = 128  # new inputs whose outputs `DataSpaceSplit.embed_new` draws jointly
 
@@ -106,9 +107,12 @@ class Predictor:
       noise_variance = noise_variance.numpy()[:, np.newaxis, np.newaxis]  # [s, 1, 1]
     mean, variance = (f, np.zeros_like(f)) if mean is None else (mean, variance)
     functions, means = shift + scale * f, shift + scale * mean
-    return prediction_lib.Prediction(
+    made = prediction_lib.Prediction(
       means, scale**2 * variance, scale**2 * noise_variance, f_moments, functions
     )
+    if preparation.log_below is None:
+      return made
+    return log_prediction.LogPrediction(made, preparation.log_below)
 
 
 class _Components:

@@ -145,17 +145,21 @@ class Prediction:
     """Draws one observation for each component, in their order: `[s, m, k]`."""
     return self._sample(slice(None), np.random.default_rng(checks.seed('seed', seed)), noise=True)
 
+  @property
+  def functions(self) -> np.ndarray:
+    """Of each component one draw of f, `[s, m, k]`, jointly over inputs."""
+    if self._functions is not None:
+      return self._functions
+    if np.any(self.variances):
+      raise errors.InputError(
+        'Samples are joint over inputs, which means and variances do not say: give `functions`, '
+        'draws of f, to the prediction. Received: functions=None'
+      )
+    return self.means
+
   def _sample(self, chosen, rng, noise):
     """Observations, or functions without `noise`, of the chosen components."""
-    functions = self._functions
-    if functions is None:
-      if np.any(self.variances):
-        raise errors.InputError(
-          'Samples are joint over inputs, which means and variances do not say: give `functions`, '
-          'draws of f, to the prediction. Received: functions=None'
-        )
-      functions = self.means
-    f = functions[chosen]
+    f = self.functions[chosen]
     return f + np.sqrt(self._noise_variances[chosen]) * rng.standard_normal(f.shape) if noise else f
 
   @functools.cached_property

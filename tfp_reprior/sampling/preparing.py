@@ -9,8 +9,8 @@ import numpy as np
 import tensorflow as tf
 
 from tfp_reprior import errors, likelihoods
+from tfp_reprior.data import logarithms, tables
 from tfp_reprior.data import preparation as preparation_lib
-from tfp_reprior.data import tables
 from tfp_reprior.diagnostics import metrics
 from tfp_reprior.internal import checks
 
@@ -34,7 +34,7 @@ class Prepared(NamedTuple):
   preparation: preparation_lib.Preparation
 
 
-def prepare(split, x, y, x_test, y_test, noise_scale, likelihood, standardize):
+def prepare(split, x, y, x_test, y_test, noise_scale, likelihood, standardize, log_targets='auto'):
   """Standardizes inputs and real targets, and finds the classes of others.
 
   Args:
@@ -43,6 +43,7 @@ def prepare(split, x, y, x_test, y_test, noise_scale, likelihood, standardize):
     noise_scale: Of Gaussian noise in the units of `y`, or None.
     likelihood: In the units of `y`, or None.
     standardize: Whether to standardize, or the `Preparation` that the data have been through.
+    log_targets: As of `tfp_reprior.sample_posterior`.
 
   Returns:
     A `Prepared`.
@@ -55,6 +56,7 @@ def prepare(split, x, y, x_test, y_test, noise_scale, likelihood, standardize):
       )
     likelihood = likelihoods.Gaussian(noise_scale)
   if isinstance(standardize, preparation_lib.Preparation):
+    _log_targets(log_targets, likelihood, is_touched=False)
     return Prepared(x, y, x_test, y_test, likelihood, standardize)
   checks.boolean('standardize', standardize)
   is_known = likelihood is None or isinstance(likelihood, likelihoods.Likelihood)
@@ -67,7 +69,9 @@ def prepare(split, x, y, x_test, y_test, noise_scale, likelihood, standardize):
   is_real = is_real and y.ndim in (1, 2) and y.size == len(y) * _num_targets(likelihood, split)
   is_real = is_real and y.dtype.kind in 'fiu'
   reals = y.reshape([len(y), -1]) if standardize and is_real else None
-  preparation, likelihood = fit(x, reals, likelihood, class_names)
+  y_test = None if y_test is None else as_targets('y_test', y_test)
+  others = [] if y_test is None or y_test.dtype.kind not in 'fiu' else [y_test]
+  preparation, likelihood = fit(x, reals, likelihood, class_names, log_targets, others)
   if not (standardize and tf.as_dtype(split.model.inputs[0].dtype).is_floating):
     preparation = dataclasses.replace(preparation, x_mean=0.0, x_std=1.0)
   dtype = split.dtype.as_numpy_dtype
@@ -83,13 +87,13 @@ def prepare(split, x, y, x_test, y_test, noise_scale, likelihood, standardize):
     preparation.inputs(x, dtype),
     prepared_targets(y),
     None if x_test is None else preparation.inputs(x_test, dtype, 'x_test'),
-    None if y_test is None else prepared_targets(as_targets('y_test', y_test)),
+    None if y_test is None else prepared_targets(y_test),
     likelihood,
     preparation,
   )
 
 
-def fit(x, y, likelihood, class_names=None, missing='refuse'):
+def fit(x, y, likelihood, class_names=None, log_targets='auto', others=(), missing='refuse'):
   """The preparation of data, and the likelihood of prepared targets.
 
   Args:
@@ -97,6 +101,8 @@ def fit(x, y, likelihood, class_names=None, missing='refuse'):
     y: Real targets `[n, k]`, to be standardized; None for others.
     likelihood: In the units of `y`; None for a default that has none.
     class_names: Tuple of strings, or None.
+    log_targets: As of `tfp_reprior.sample_posterior`.
+    others: Sequence of further targets, of tests.
     missing: What to do about missing values, `'refuse'` or `'impute'`.
 
   Returns:
@@ -107,7 +113,9 @@ def fit(x, y, likelihood, class_names=None, missing='refuse'):
   raw = preparation_lib.RawData(
     x, y, class_names=class_names, by_column=np.ndim(x) == 2, missing=missing
   )
-  preparation = preparation_lib.Preparation.of(raw, x, y if is_touched else np.zeros([1, 1]))
+  log_targets = _log_targets(log_targets, likelihood, is_touched)
+  targets = y if is_touched else np.zeros([1, 1])
+  preparation = preparation_lib.Preparation.of(raw, x, targets, log_targets, others)
   if not is_touched:
     return dataclasses.replace(preparation, y_mean=0.0, y_std=1.0), likelihood
   if likelihood is None:
@@ -118,6 +126,18 @@ def fit(x, y, likelihood, class_names=None, missing='refuse'):
     common = float(np.sqrt(np.mean(np.square(preparation.y_std))))
     preparation = dataclasses.replace(preparation, y_std=[common] * y.shape[1])
   return preparation, likelihood.in_units_of(np.array(preparation.y_std))
+
+
+def _log_targets(choice, likelihood, is_touched):
+  """Whether to take logarithms; by default not where anything is said about the noise."""
+  is_gaussian = likelihood is None or isinstance(likelihood, likelihoods.Gaussian)
+  if logarithms.check(choice) is True and not (is_touched and is_gaussian):
+    raise errors.InputError(
+      'Logarithms are taken of real targets with Gaussian noise, where these are standardized. '
+      f'Received: log_targets=True, likelihood={likelihood!r}'
+    )
+  is_default = likelihood is None or (is_gaussian and likelihood.has_default_noise)
+  return choice if is_touched and (choice != 'auto' or is_default) else False
 
 
 def _num_targets(likelihood, split):

@@ -246,6 +246,7 @@ class Result(result_views.Views):
       f'{settings["sampler"]}, {step}: {self.num_chains} chains of {self.num_draws} draws, '
       f'{settings["thinning"]} steps each' + ('' if self.is_complete else ' (interrupted)'),
       f'starts: {_STARTS[settings.get("start", "prior")]}',
+      *(['targets: in logarithms, and so is their noise'] if self.preparation.log_below else []),
       ', '.join(f'{phase} {seconds:.1f} s' for phase, seconds in self.seconds.items()),
       f'acceptance by chain: {acceptance}' + (', ...' if self.num_chains > 8 else ''),
       '',

@@ -61,6 +61,7 @@ def sample_posterior(
   strategy: tf.distribute.Strategy | None = None,
   chunk_size: int | None = None,
   standardize: bool | data.Preparation = True,
+  log_targets: bool | str = 'auto',
 ) -> result_lib.Result:
   """Samples the posterior of a network's weights, from data and a Keras model to predictions.
 
@@ -144,6 +145,11 @@ def sample_posterior(
       network of standardized data. False: nothing is touched; nor is a `Posterior`. Or the
       `Preparation` that the data have been through, as of `tfp_reprior.data.load`: then
       `noise_scale` is for prepared targets, and predictions come in the units of the raw ones.
+    log_targets: Whether the network is of logarithms of real targets, as one does with prices,
+      whose noise grows with them; beyond the largest training target of their tangents, so that
+      nothing is extrapolated exponentially. Predictions are of the targets themselves; unknown
+      noise is that of logarithms, and so is a `noise_scale`. `'auto'`: if all targets are positive,
+      a Gaussian process explains their logarithms far better, and nothing is said about the noise.
 
   Returns:
     A `Result`.
@@ -243,17 +249,19 @@ def _make_driver(
   progress,
   strategy,
   standardize,
+  log_targets,
   **settings,
 ):
   checks.boolean('resume', resume)
   given = dict(x=x, y=y, noise_scale=noise_scale, likelihood=likelihood, chunk_size=chunk_size)
+  given['log_targets'] = True if log_targets is True else None
   given = {name: value for name, value in given.items() if value is not None}
   posterior, preparation = model, data.Preparation()
   if not isinstance(model, posterior_lib.Posterior):
     is_split = isinstance(model, readout_split.ReadoutSplit)
     split = model if is_split else readout_split.ReadoutSplit(model)
     x, y, x_test, y_test, likelihood, preparation = preparing.prepare(
-      split, x, y, x_test, y_test, noise_scale, likelihood, standardize
+      split, x, y, x_test, y_test, noise_scale, likelihood, standardize, log_targets
     )
     posterior = posterior_lib.Posterior(split, x, y, None, likelihood, chunk_size)
   elif given:
