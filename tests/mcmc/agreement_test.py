@@ -23,14 +23,16 @@ KERNELS = {  # sampler whose coordinates are used, and settings
 }
 
 
-def _chain_moments(name, posterior, regularizer=None):
+def _chain_moments(name, posterior, regularizer=None, moves_readout=None):
   """Mean and mean square of predictions for each chain, `[c, 2 * m * k]`; chains are independent.
 
   Predictions are outputs with Gaussian noise, probabilities for classes, and for other likelihoods
   means of observations, outputs and parameters.
   """
   coordinates, step_size, damping = KERNELS[name]
-  sampler = tfr.make_sampler(posterior, coordinates, regularizer=regularizer)
+  sampler = tfr.make_sampler(
+    posterior, coordinates, regularizer=regularizer, moves_readout=moves_readout
+  )
   if name == 'elliptical_slice':
     shapes = [(NUM_CHAINS, *s) for s in posterior.split.event_shapes]
     kernel = tfp.experimental.mcmc.EllipticalSliceSampler(
@@ -108,14 +110,20 @@ def nuts_of_classes():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-  ('name', 'regularizer'),
-  [('rotation', None), ('rotation', 'sites'), ('langevin', None), ('crank_nicolson', 1.0)],
+  ('name', 'regularizer', 'moves_readout'),
+  [
+    ('rotation', None, False),
+    ('rotation', None, True),
+    ('rotation', 'sites', True),
+    ('langevin', None, None),
+    ('crank_nicolson', 1.0, None),
+  ],
 )
 def test_posterior_moments_of_class_probabilities_are_those_of_nuts(
-  name, regularizer, nuts_of_classes
+  name, regularizer, moves_readout, nuts_of_classes
 ):
   # NUTS knows neither the map nor its surrogate. Differences of 0.1 in a probability are seen.
-  moments = _chain_moments(name, _categorical(), regularizer)
+  moments = _chain_moments(name, _categorical(), regularizer, moves_readout)
   assert _p_value(moments, nuts_of_classes, size=0.1) > stats.FALSE_ALARM
 
 
