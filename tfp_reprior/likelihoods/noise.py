@@ -1,5 +1,6 @@
 """Noise that is not the same Gaussian everywhere: heavy tails, and scales that depend on inputs."""
 
+import abc
 import math
 from typing import Any
 
@@ -37,8 +38,9 @@ class _Noise(from_distribution.FromDistribution):
   def _default_noise_scale():
     return tfd.LogNormal(-1.0, 1.0)
 
+  @abc.abstractmethod
   def _distribution(self, outputs, noise_scale=None):
-    raise NotImplementedError
+    """That of the targets, for `FromDistribution`."""
 
   @property
   def settings(self) -> dict[str, Any]:
@@ -72,8 +74,9 @@ class _Noise(from_distribution.FromDistribution):
     """That of the Gaussian that stands in, of known noise: a float or `[*chains]`."""
     return self._surrogate_variance(self._known.get('noise_scale', self.noise_scale))
 
+  @abc.abstractmethod
   def _surrogate_variance(self, noise_scale):
-    raise NotImplementedError
+    """That of the Gaussian that stands in, for this scale of the noise."""
 
   def surrogate(
     self, targets: tf.Tensor, num_outputs: int, dtype: tf.DType
