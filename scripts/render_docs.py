@@ -166,7 +166,7 @@ def _get(row, key):
     value = _get(row, key)
     return float(value / np.mean(below)) if below and isinstance(value, float) else ''
   for name in [key] if key in row else key.split('.'):
-    if isinstance(row, list) and name.isdigit():
+    if isinstance(row, list) and name.lstrip('-').isdigit():
       row = row[int(name)]
     elif isinstance(row, dict) and name in row:
       row = row[name]

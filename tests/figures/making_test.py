@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tfp_reprior as tfr
-from tfp_reprior.figures import linear_map, making, mixing, recipes
+from tfp_reprior.figures import architectures, linear_map, making, mixing, recipes
 from tfp_reprior.plots import drawing
 
 
@@ -144,13 +144,44 @@ def test_curves_go_through_the_means_over_seeds_at_each_width():
     }
     for width in (8, 4)
     for seed in (1.0, 3.0)
-    for sampler in ('uncalibrated_standard', 'uncalibrated_langevin')
+    for sampler in ('uncalibrated_standard', 'uncalibrated_langevin', 'auto')
   ]
   with drawing.canvas(4, 4) as figure:
     mixing.RECIPES['ess-width'].draw(figure, rows)
     for ax in figure.axes:
+      assert len(ax.get_lines()) == 3
       for line in ax.get_lines():
-        np.testing.assert_allclose(line.get_xydata(), [[4, 8], [8, 16]])
+        np.testing.assert_allclose(line.get_xydata(), [[4, 8000], [8, 16000]])
+
+
+def test_curves_of_architectures_are_means_over_seeds_for_each_map():
+  def row(model, num_train, sampler, regularizer, seed):
+    values = [{'min': 0.1, 'mean': seed * i, 'max': 99.0} for i in (1.0, 2.0)]
+    curve = {'steps': [10, 20], 'r_hat_squared_minus_1': values}
+    run = {'sampler': sampler, 'regularizer': regularizer}
+    return {
+      'data': 'digits',
+      'model': model,
+      'num_train': num_train,
+      'run': run,
+      'curves': {'theta': curve, 'f': curve},
+    }
+
+  recipe = architectures.RECIPES['rhat']
+  pieces = [
+    (p['model'], p['num_train'], p['run']['sampler'], p['run']['regularizer'])
+    for p in recipe.pieces('laptop', {'data': 'digits'})
+  ]
+  assert len(pieces) == 7  # two numbers of data by two samplers, and two maps beside `standard`
+  rows = [row(*piece, seed) for seed in (1.0, 3.0) for piece in pieces]
+  with drawing.canvas(4, 4) as figure:
+    recipe.draw(figure, rows)
+    assert [len(ax.get_lines()) for ax in figure.axes] == [4, 3, 4, 3]
+    for ax in figure.axes:
+      for line in ax.get_lines():
+        np.testing.assert_allclose(line.get_xydata(), [[10, 2], [20, 4]])
+    texts = [text.get_text() for text in figure.axes[1].get_legend().get_texts()]
+    assert texts == ['n = 32', 'n = 32, λ without n']
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ def add_arguments(parser):
     '--seeds',
     flags.seeds,
     None,
-    'several of them, with commas, for ess-width, ess-dataset and categorical: means and range',
+    'several of them, with commas, for figures of chains, such as ess-width: means and their range',
     metavar='I,J,...',
   )
   for name, what in _COPIES.items():

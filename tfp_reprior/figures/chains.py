@@ -26,21 +26,22 @@ def compute(piece, context):
 
   Returns:
     Dict: the settings found, the verdict and its level, the mean acceptance, the time of a step of
-    all chains, and, for random projections of weights (`theta`) and of outputs for test inputs
-    (`f`), effective samples per step of a chain, by each chain alone, as in the paper. With several
-    chains, also `curves` of growing beginnings of the chains.
+    all chains, and, for random projections of what the sampler moves (`theta`: weights, or in data
+    space the u) and of outputs for test inputs (`f`), effective samples per step of a chain, which
+    is one gradient, by each chain alone, as in the paper. With several chains, also `curves` of
+    growing beginnings of the chains.
   """
   data = data_lib.load(
     piece['data'], piece['num_train'], piece['num_test'], piece['seed'], context.data_dir
   )
   make_model = estimate.MODELS[piece['model']]
-  # The posteriors and the map of the paper.
+  # The posteriors of the paper, and with its samplers its map.
   is_categorical = piece['likelihood'] == 'categorical'
   likelihood = (
     likelihoods.Categorical(output_scale=1.0) if is_categorical else likelihoods.Gaussian(0.1)
   )
   run = dict(piece['run'])
-  if not run['sampler'].endswith('standard') and run.get('regularizer') is None:
+  if run['sampler'].endswith('langevin') and run.get('regularizer') is None:
     run['regularizer'] = 'noise'
   with warnings.catch_warnings():
     # Chains that hardly mix are what is shown; the rows say so.

@@ -56,8 +56,8 @@ def make_figure(
     out: Folder to write to; it is made if need be.
     data_dir: Folder where TensorFlow Datasets prepared CIFAR-10. By default, figures that need data
       use scikit-learn's digits.
-    seed: Integer, of everything random; or several, if the figure is of effective samples against
-      width or data: it then shows means over seeds, and their range.
+    seed: Integer, of everything random; or several, if the figure is of chains, such as effective
+      samples against width: it then shows means over seeds, and their range.
     progress: Whether to say how long it will take, which takes some seconds to find out, and to
       show progress bars.
 

@@ -1,12 +1,12 @@
-"""Effective sample sizes of chains after warm-up, standard and repriorised."""
+"""Effective sample sizes of chains after warm-up: those of the paper, and our default."""
 
 from tfp_reprior.figures import chains, recipes
 from tfp_reprior.plots import drawing
 
-_SAMPLERS = ('uncalibrated_standard', 'uncalibrated_langevin')
+_SAMPLERS = ('uncalibrated_standard', 'uncalibrated_langevin', 'auto')
 _RUN = {
   'smoke': chains.SMOKE_RUN,
-  'laptop': {'num_results': 200, 'thinning': 5, 'num_warmup_steps': 500},
+  'laptop': {'num_results': 300, 'thinning': 5, 'num_warmup_steps': 500},
   'paper': {'num_results': 120_000, 'thinning': 25, 'num_warmup_steps': 20_000},
 }
 _DEPTH = {'smoke': 1, 'laptop': 3, 'paper': 3}
@@ -14,17 +14,17 @@ _NUM_TEST = {'smoke': 3, 'laptop': 100, 'paper': 100}
 _SWEEPS = {
   'ess-width': {
     'smoke': [(8, 6)],  # width, number of data
-    'laptop': [(w, 64) for w in (32, 64, 128, 256, 512)],
+    'laptop': [(w, 256) for w in (32, 128, 512)],
     'paper': [(w, 256) for w in (32, 64, 128, 384, 512, 768, 1024)],
   },
   'categorical': {
     'smoke': [(4, 6)],
-    'laptop': [(w, 64) for w in (32, 64, 128, 256)],
+    'laptop': [(w, 256) for w in (32, 64, 128, 256)],
     'paper': [(w, 256) for w in (32, 64, 128, 256)],
   },
   'ess-dataset': {
     'smoke': [(8, 6)],  # of which ess-width has the pieces, too
-    'laptop': [(512, n) for n in (64, 128, 256)],
+    'laptop': [(128, n) for n in (64, 128, 256, 512, 1024)],
     'paper': [(512, n) for n in (16, 32, 64, 128, 256, 512, 1024, 2048)],
   },
 }
@@ -42,7 +42,7 @@ def _make_pieces(name, likelihood='gaussian'):
         'run': {'sampler': sampler, **run},
       }
       for width, num_train in _SWEEPS[name][scale]
-      for sampler in _SAMPLERS
+      for sampler in _SAMPLERS[scale == 'smoke' :]
     ]
 
   return pieces
@@ -65,12 +65,12 @@ def _draw(figure, rows, x_fn, label):
       chosen = [row for row in rows if row['run']['sampler'] == sampler]
       x = sorted({x_fn(row) for row in chosen})
       figures = [[row['ess_per_step'][name] for row in chosen if x_fn(row) == at] for at in x]
-      low, mean, high = recipes.spread([recipes.over_seeds(f) for f in figures])
+      low, mean, high = 1000 * recipes.spread([recipes.over_seeds(f) for f in figures])
       drawing.curve_with_band(ax, x, mean, low, high, **drawing.sampler_style(sampler))
       everything += [*low, *high]
     drawing.log_log(ax, x, everything)
     ax.set_title(chains.NAMES[name], fontsize=9)
-    ax.set_ylabel('effective samples per step')
+    ax.set_ylabel('effective samples\nper 1,000 gradients')
   figure.supxlabel(label, fontsize=9)
   drawing.legend(figure)
 

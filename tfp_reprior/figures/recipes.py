@@ -4,6 +4,8 @@ import pathlib
 from collections.abc import Callable
 from typing import NamedTuple
 
+import numpy as np
+
 DATA = {'digits': 'digits', 'cifar10': 'CIFAR-10'}  # what to call them
 
 
@@ -59,5 +61,5 @@ def over_seeds(figures):
 
 
 def spread(figures):
-  """Lows, means and highs of a list of dicts with `min`, `mean` and `max`."""
-  return tuple([f[which] for f in figures] for which in ('min', 'mean', 'max'))
+  """Lows, means and highs `[3, ...]` of a list of dicts with `min`, `mean` and `max`."""
+  return np.array([[f[which] for f in figures] for which in ('min', 'mean', 'max')])

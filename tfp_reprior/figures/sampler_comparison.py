@@ -19,7 +19,7 @@ _PAPER = 'uncalibrated_langevin'
 
 
 def _pieces(scale, shared):
-  names = ('rotation', _PAPER) if scale == 'smoke' else samplers.NAMES[1:]  # not 'auto'
+  names = ('rotation', _PAPER) if scale == 'smoke' else samplers.NAMES
   fixed = {**shared, 'num_train': _NUM_TRAIN[scale], 'num_test': _NUM_TEST[scale]}
   return [
     {
@@ -36,14 +36,17 @@ def _pieces(scale, shared):
 
 def _draw(figure, rows):
   widths = sorted({row['network']['width'] for row in rows})
-  names = [row['run']['sampler'] for row in rows if row['network']['width'] == widths[0]]
+  names = list(dict.fromkeys(row['run']['sampler'] for row in rows))
   figure.set_size_inches(7.2, 1.2 + 0.28 * len(names))
   axes = figure.subplots(1, len(chains.NAMES), sharey=True)
   for ax, name in zip(axes, chains.NAMES, strict=True):
     everything = []
     for i, (width, color) in enumerate(zip(widths, drawing.shades(len(widths)), strict=True)):
-      chosen = [row['ess_per_step'][name] for row in rows if row['network']['width'] == width]
-      low, mean, high = 1000 * np.array(recipes.spread(chosen))
+      chosen = [row for row in rows if row['network']['width'] == width]
+      figures = [
+        [r['ess_per_step'][name] for r in chosen if r['run']['sampler'] == n] for n in names
+      ]
+      low, mean, high = 1000 * recipes.spread([recipes.over_seeds(f) for f in figures])
       y = np.arange(len(names)) + 0.18 * (i - (len(widths) - 1) / 2)
       ax.hlines(y, low, high, color=color, alpha=0.4, linewidth=3)
       ax.plot(mean, y, 'o', color=color, markersize=4, label=f'width {width}')
@@ -53,8 +56,9 @@ def _draw(figure, rows):
   labels = [f'{n} (paper)' if n == _PAPER else n for n in names]
   axes[0].set_yticks(range(len(names)), [label.replace('_', ' ') for label in labels])
   axes[0].set_ylim(len(names) - 0.5, -0.5)
-  figure.supxlabel(f'effective samples per 1,000 steps ({recipes.describe(rows[0])})', fontsize=9)
+  label = f'effective samples per 1,000 gradients ({recipes.describe(rows[0])})'
+  figure.supxlabel(label, fontsize=9)
   drawing.legend(figure)
 
 
-RECIPES = {'samplers': recipes.Recipe(_pieces, chains.compute, _draw, work=chains.work)}
+RECIPES = {'samplers': recipes.Recipe(_pieces, chains.compute, _draw, True, chains.work)}
