@@ -89,7 +89,7 @@ def _draw_samplers_over_widths(figure, rows):
   everything = []
   for (i, num_data), (j, key) in itertools.product(enumerate(nums_data), enumerate(('theta', 'f'))):
     ax, ess = axes[i, j], f'{key} ESS / 1k gradients'
-    if all(ess + _BY_VARIANCE in row for row in rows):
+    if all(ess + _BY_VARIANCE in row for row in rows if ess in row):
       ess += _BY_VARIANCE
     for name in dict.fromkeys(row['sampler'] for row in rows if row['n'] == num_data):
       style = dict(drawing.sampler_style(name))
@@ -97,7 +97,7 @@ def _draw_samplers_over_widths(figure, rows):
         style |= {'linestyle': '--', 'label': f'one step ({name})'}
       chosen = [r for r in rows if (r['n'], r['sampler']) == (num_data, name)]
       _curve(ax, chosen, lambda row: row['width'], ess, 1.0, **style)
-      everything += [row[ess] for row in chosen]
+      everything += [row[ess] for row in chosen if ess in row]
     ax.set_title(f'{QUANTITIES[key]}, {num_data} images', fontsize=9)
   for ax in axes.flat:
     drawing.log_log(ax, [r['width'] for r in rows], everything)
