@@ -10,9 +10,9 @@ kick   momentum <- momentum + kick * step_size * grad log_prob(state)
 ```
 
 With one stage kicks are halves, and the move is whole. A step with three stages takes three
-gradients, and may be more than three times as long at the same energy error: Blanes, Casas and
-Sanz-Serna (2014), "Numerical integrators for the hybrid Monte Carlo method", chose its fractions for
-that.
+gradients, and may be more than three times as long at the same energy error. For that its fractions
+were chosen, by Blanes, Casas and Sanz-Serna (2014), "Numerical integrators for the hybrid Monte
+Carlo method".
 
 The energy error is summed from the kicks: a kick by `delta` does the work `sum(delta * (momentum +
 delta/2))`, with the momentum before it, and moves change log_prob only. All terms are small. The
@@ -117,7 +117,7 @@ class Integrator:
       return kicked, state, [] if keeps_momentum else momentum  # not the same numbers twice
 
     def proceed(state, momentum, grads, kicks, moves, log_prob):
-      """A kick within a trajectory, and a move. Returns also the work of the kick, in several sums."""
+      """Another kick, and a move. Returns also the work of the kick, in several sums."""
       kicked = _kick(momentum, self.forces(grads, state), kicks)
       works = []
       if not keeps_momentum:

@@ -84,7 +84,7 @@ class RotationLangevin(UncalibratedRotationLangevin):
 
   With `num_stages=3` a step takes three gradients: four kicks with three rotations in between, by
   the fractions that Blanes, Casas and Sanz-Serna (2014) found for Hamiltonian Monte Carlo. Where a
-  few stiff directions limit steps, one is then more than three times as long at the same acceptance.
+  few stiff directions limit steps, one is more than three times as long at the same acceptance.
 
   Special cases: `damping=1` with one step of one stage is preconditioned Crank-Nicolson Langevin
   (its kick of `step_size/2` in place of `tan(step_size/2)`), without gradient it is
