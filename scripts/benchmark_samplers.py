@@ -77,9 +77,9 @@ _SAMPLERS = flags.DEFINE_list(
   'Which to compare; uncalibrated_langevin is that of Hron et al. (2022). A regularizer other than '
   'noise goes after a colon: rotation:n*noise, rotation:inf, rotation:tuned. auto is rotation with '
   'hidden layers in data space, where they qualify. The regularizer of hidden layers, for a map on '
-  'every layer, goes after a +: auto+3, auto+tuned. The stages of a step, in place of those that the '
-  'sampler has by default, go after a /: auto/3, auto+10/1. A number of gradients of a transition, '
-  'in place of what warm-up finds, goes after an @: auto@1. A - at the end leaves out moves of the '
+  'every layer, goes after a +: auto+3, auto+tuned. The stages of a step, in place of those of the '
+  'sampler by default, go after a /: auto/3, auto+10/1. A number of gradients of a transition, in '
+  'place of what warm-up finds, goes after an @: auto@1. A - at the end leaves out moves of the '
   'readout alone, which are for other likelihoods than the Gaussian: auto:inf-.',
 )
 _NUM_GRADIENTS = flags.DEFINE_integer('num_gradients', 4000, 'Gradients of each chain.', 100)
