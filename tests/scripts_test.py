@@ -77,6 +77,11 @@ RUNS = {
     '--num_transitions=2 --json={json}',
     ['acceptance at 0 | acceptance at 1 | readout map', '| 4 | 8 | 1 |'],
   ),
+  'benchmark_curvature': (
+    '--widths=4 --nums_data=8 --num_chains=1 --num_warmup_steps=100 --num_iterations=11 '
+    '--json={json}',
+    ['largest | second | tenth', '| 4 | 8 | 1 | readout |', '| 4 | 8 | 1 | every layer |'],
+  ),
   'benchmark_samplers': (
     '--widths=4 --nums_data=5 --num_test=3 --num_gradients=100 --num_warmup_steps=100 '
     '--samplers=elliptical_slice,nuts_repriorised --json={json}',
