@@ -378,9 +378,9 @@ def rows():
     'num_chains': _NUM_CHAINS.value,
     'thinning': _THINNING.value,
   }
-  # Only where they are others, so that earlier rows are found again.
+  # Only where they are given, so that earlier rows are found again.
   others = (_DEPTH, _NOISE_SCALE, _STEPS_AFTER_WARMUP)
-  settings |= {f.name: f.value for f in others if f.value != f.default}
+  settings |= {f.name: f.value for f in others if f.present}
   sizes = [[int(i) for i in flag.value] for flag in (_NUMS_DATA, _WIDTHS, _SEEDS)]
   cases = (
     {'width': width, 'n': num_data, 'seed': seed, 'sampler': sampler, 'settings': settings}
