@@ -281,15 +281,16 @@ def measure(case):
   for key in sampler_rows.QUANTITIES:
     if key in kept:
       ess = np.mean(tfr.diagnostics.effective_sample_size(kept[key]), axis=0)  # over chains
-      row[f'{key} ESS / 1k gradients'] = float(1000 * np.mean(ess) / gradients)
+      sizes = {'': np.mean(ess)}
       if key in ('theta', 'f'):
         row[f'{key} minimum'] = float(1000 * np.min(ess) / gradients)
         row[f'{key} variance'] = float(np.mean(np.var(kept[key], axis=(0, 1))))
         variance = reference_variance(case, key, row)
         if variance is not None:
-          slow = tfr.diagnostics.slow_effective_sample_size(kept[key], variance)
-          row[f'{key} ESS / 1k gradients, by variance'] = 1000 * slow / float(gradients)
-        row[f'{key} ESS / s'] = float(np.mean(ess) * _NUM_CHAINS.value / (gradients * seconds))
+          sizes[', by variance'] = tfr.diagnostics.slow_effective_sample_size(kept[key], variance)
+      for kind, size in sizes.items():
+        row[f'{key} ESS / 1k gradients{kind}'] = float(1000 * size / gradients)
+        row[f'{key} ESS / s{kind}'] = float(size * _NUM_CHAINS.value / (gradients * seconds))
   if 'log_likelihood' in kept:
     row['log_likelihood mean'] = float(np.mean(kept['log_likelihood']))
     first, second = np.array_split(kept['log_likelihood'], 2)

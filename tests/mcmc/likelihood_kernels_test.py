@@ -166,13 +166,14 @@ def test_rotation_is_reversible_and_its_energy_error_that_of_the_hamiltonian(num
   assert np.all(np.abs(expected) > 1e-5)
 
 
-def test_steps_of_three_stages_are_those_of_the_literature():
+@pytest.mark.parametrize('num_steps', [1, 2])
+def test_steps_of_three_stages_are_those_of_the_literature(num_steps):
   # Kicks and rotations one by one, with the fractions of Blanes, Casas and Sanz-Serna.
   kick, move = 0.11888010966548, 0.29619504261126
   step = [kick, move, 0.5 - kick, 1 - 2 * move, 0.5 - kick, move, kick]
   x, m = (np.random.default_rng(i).normal(size=5) for i in range(2))
-  end = _rotate([tf.constant(x)], [tf.constant(m)], 0.7, 2, 3, lambda x: -(x**4))
-  for i, fraction in enumerate(step + step):
+  end = _rotate([tf.constant(x)], [tf.constant(m)], 0.7, num_steps, 3, lambda x: -(x**4))
+  for i, fraction in enumerate(num_steps * step):
     angle = 0.7 * fraction
     if i % len(step) % 2:
       x, m = np.cos(angle) * x + np.sin(angle) * m, np.cos(angle) * m - np.sin(angle) * x

@@ -47,7 +47,7 @@ def test_samplers_over_widths_are_those_with_several_and_one_step_is_dashed():
   with drawing.canvas(7.2, 4.0) as figure:
     sampler_rows.draw(figure, rows)
   styles = {line.get_label(): line.get_linestyle() for line in figure.axes[0].get_lines()}
-  assert styles == {'standard': '-', 'in data space': '-', 'one step (auto@1)': '--'}
+  assert styles == {'standard': '-', 'in data space': '-', 'one step': '--'}
 
 
 def test_sizes_by_variance_are_shown_where_all_rows_have_them():

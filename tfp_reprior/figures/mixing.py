@@ -6,7 +6,7 @@ from tfp_reprior.plots import drawing
 _SAMPLERS = ('uncalibrated_standard', 'uncalibrated_langevin', 'auto')
 _RUN = {
   'smoke': chains.SMOKE_RUN,
-  'laptop': {'num_results': 300, 'thinning': 5, 'num_warmup_steps': 500},
+  'laptop': {'num_results': 300, 'thinning': 5, 'num_warmup_steps': 1500},
   'paper': {'num_results': 120_000, 'thinning': 25, 'num_warmup_steps': 20_000},
 }
 _DEPTH = {'smoke': 1, 'laptop': 3, 'paper': 3}
@@ -14,7 +14,7 @@ _NUM_TEST = {'smoke': 3, 'laptop': 100, 'paper': 100}
 _SWEEPS = {
   'ess-width': {
     'smoke': [(8, 6)],  # width, number of data
-    'laptop': [(w, 256) for w in (32, 128, 512)],
+    'laptop': [(w, 256) for w in (32, 128, 512, 1024)],
     'paper': [(w, 256) for w in (32, 64, 128, 384, 512, 768, 1024)],
   },
   'categorical': {
@@ -24,7 +24,7 @@ _SWEEPS = {
   },
   'ess-dataset': {
     'smoke': [(8, 6)],  # of which ess-width has the pieces, too
-    'laptop': [(128, n) for n in (64, 128, 256, 512, 1024)],
+    'laptop': [(128, n) for n in (64, 256, 1024)],
     'paper': [(512, n) for n in (16, 32, 64, 128, 256, 512, 1024, 2048)],
   },
 }

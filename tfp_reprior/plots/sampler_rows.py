@@ -94,7 +94,7 @@ def _draw_samplers_over_widths(figure, rows):
     for name in dict.fromkeys(row['sampler'] for row in rows if row['n'] == num_data):
       style = dict(drawing.sampler_style(name))
       if '@' in name:
-        style |= {'linestyle': '--', 'label': f'one step ({name})'}
+        style |= {'linestyle': '--', 'label': 'one step'}
       chosen = [r for r in rows if (r['n'], r['sampler']) == (num_data, name)]
       _curve(ax, chosen, lambda row: row['width'], ess, 1.0, **style)
       everything += [row[ess] for row in chosen if ess in row]
