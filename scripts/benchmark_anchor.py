@@ -47,12 +47,12 @@ def measure(case):
   num_hidden = sampler.posterior.split.num_hidden
   others = sampler.posterior.sample_prior(_NUM_CHAINS.value, seed=seed + 1)
   run = acceptance_fn(sampler, found.step_size, seed)
-  row = {'step size': found.step_size}
+  row = {'step size': found.step_size / sampler.num_stages}  # of a gradient
   for angle in map(float, _ANGLES.value):
     pairs = zip(state[:num_hidden], others[:num_hidden], strict=True)
     turned = [math.cos(angle) * p + math.sin(angle) * other for p, other in pairs]
     row[f'acceptance at {angle:g}'] = run(sampler.anchor.start(state, turned))
-  plain = tfr.make_sampler(posterior)
+  plain = tfr.make_sampler(posterior, num_stages=sampler.num_stages)
   row['readout map'] = acceptance_fn(plain, found.step_size, seed)(state)
   return row
 

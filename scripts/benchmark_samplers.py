@@ -1,9 +1,9 @@
 """Compares samplers on one posterior: effective samples per gradient and per second.
 
 Each sampler warms up by the same procedure (`tfr.warm_up`; NUTS by dual averaging), then runs the
-same number of gradients: samplers with several gradients a transition take fewer transitions. All
-start from the same weights, images of N(0, I) under the repriorisation. Effective sample sizes are
-per chain, of
+same number of gradients: samplers with several gradients a transition take fewer transitions. Step
+sizes and steps are by gradient, also where a step of the integrator takes three. All start from the
+same weights, images of N(0, I) under the repriorisation. Effective sample sizes are per chain, of
 
   theta           100 random projections of the weights, fresh draws of what the data don't see
                   among them; for networks of up to 2^24 weights
@@ -38,7 +38,7 @@ import tfp_reprior as tfr
 from tfp_reprior.benchmarks import results, table_data, table_models, timing
 from tfp_reprior.internal import random
 from tfp_reprior.plots import drawing, sampler_rows
-from tfp_reprior.sampling import runner, warmup
+from tfp_reprior.sampling import coordinates, runner, warmup
 
 _DATA = flags.DEFINE_string(
   'data',
@@ -76,10 +76,11 @@ _SAMPLERS = flags.DEFINE_list(
   ],
   'Which to compare; uncalibrated_langevin is that of Hron et al. (2022). A regularizer other than '
   'noise goes after a colon: rotation:n*noise, rotation:inf, rotation:tuned. auto is rotation with '
-  'hidden layers in data space, where they qualify. A number of steps of a transition, in place of '
-  'what warm-up finds, goes after an @: auto@1. The regularizer of hidden layers, for a map on '
-  'every layer, goes after a +: auto+3, auto+tuned. A - at the end leaves out moves of the readout '
-  'alone, which are for other likelihoods than the Gaussian: auto:inf-.',
+  'hidden layers in data space, where they qualify. The regularizer of hidden layers, for a map on '
+  'every layer, goes after a +: auto+3, auto+tuned. The stages of a step, in place of those of the '
+  'sampler by default, go after a /: auto/3, auto+10/1. A number of gradients of a transition, in '
+  'place of what warm-up finds, goes after an @: auto@1. A - at the end leaves out moves of the '
+  'readout alone, which are for other likelihoods than the Gaussian: auto:inf-.',
 )
 _NUM_GRADIENTS = flags.DEFINE_integer('num_gradients', 4000, 'Gradients of each chain.', 100)
 _NUM_WARMUP_STEPS = flags.DEFINE_integer('num_warmup_steps', 1500, 'Gradients of warm-up.', 100)
@@ -133,19 +134,25 @@ def make(posterior, name, seed):
   if name.startswith('nuts'):
     return make_nuts(posterior, name, seed)
   moves_readout = False if name.endswith('-') else None
-  name, _, num_steps = name.rstrip('-').partition('@')
+  name, _, transition = name.rstrip('-').partition('@')
+  name, _, num_stages = name.partition('/')
   name, _, layer_regularizer = name.partition('+')
   name, _, regularizer = name.partition(':')
   default = None if name.endswith('standard') else 'noise'
+  num_stages = int(num_stages) if num_stages else None
   if layer_regularizer != 'tuned':  # no map on every layer unless it is asked for
     layer_regularizer = float(layer_regularizer or 'inf')
+  num_steps = None
+  if transition and not _STEPS_AFTER_WARMUP.value:
+    num_steps = steps_of(transition, coordinates.num_stages(name, layer_regularizer, num_stages))
   found = tfr.warm_up(
     posterior,
     sampler=name,
     regularizer=float(regularizer) if regularizer == 'inf' else regularizer or default,
     layer_regularizer=layer_regularizer,
     moves_readout=moves_readout,
-    num_integrator_steps=int(num_steps) if num_steps and not _STEPS_AFTER_WARMUP.value else None,
+    num_stages=num_stages,
+    num_integrator_steps=num_steps,
     num_chains=_NUM_CHAINS.value,
     num_warmup_steps=_NUM_WARMUP_STEPS.value,
     seed=seed,
@@ -157,12 +164,13 @@ def make(posterior, name, seed):
     regularizer=found.regularizer,
     layer_regularizer=found.layer_regularizer,
     moves_readout=moves_readout,
+    num_stages=num_stages,
   )
   if sampler.anchor is not None:
     sampler.anchor.place(found.anchor)
   num_integrator_steps, damping = found.num_integrator_steps, found.damping
-  if num_steps and int(num_steps) != num_integrator_steps:
-    num_integrator_steps = int(num_steps)
+  if transition and num_integrator_steps != steps_of(transition, sampler.num_stages):
+    num_integrator_steps = steps_of(transition, sampler.num_stages)
     damping = warmup.default_damping(found.step_size, num_integrator_steps)
   length = sampler.num_gradients(num_integrator_steps)
   found_settings = {
@@ -171,7 +179,10 @@ def make(posterior, name, seed):
     'num_integrator_steps': num_integrator_steps,
   }
   kernel = warmup.sampling_kernel(sampler, found_settings)
-  chosen = _CHOSEN | {'step size': found.step_size, 'steps': num_integrator_steps}
+  # By gradient, so that rows compare.
+  per_gradient = found.step_size / sampler.num_stages
+  steps = num_integrator_steps * sampler.num_stages
+  chosen = _CHOSEN | {'step size': per_gradient, 'steps': steps}
   if sampler.has_damping:
     chosen['damping'] = damping
   chosen['regularizer'] = str(found.regularizer)
@@ -184,6 +195,11 @@ def make(posterior, name, seed):
     lambda _: tf.fill([_NUM_CHAINS.value], float(length)),
     start,
   )
+
+
+def steps_of(num_gradients, num_stages):
+  """How many steps of so many stages about so many gradients are, at least one."""
+  return max(1, round(int(num_gradients) / num_stages))
 
 
 def make_elliptical_slice(posterior, seed):
@@ -363,9 +379,9 @@ def rows():
     'num_chains': _NUM_CHAINS.value,
     'thinning': _THINNING.value,
   }
-  # Only where they are others, so that earlier rows are found again.
+  # Only where they are given, so that earlier rows are found again.
   others = (_DEPTH, _NOISE_SCALE, _STEPS_AFTER_WARMUP)
-  settings |= {f.name: f.value for f in others if f.value != f.default}
+  settings |= {f.name: f.value for f in others if f.present}
   sizes = [[int(i) for i in flag.value] for flag in (_NUMS_DATA, _WIDTHS, _SEEDS)]
   cases = (
     {'width': width, 'n': num_data, 'seed': seed, 'sampler': sampler, 'settings': settings}

@@ -55,14 +55,14 @@ def contestants(shapes):
   }
   for name, integrator in {
     'leapfrog': integrators.leapfrog_with_prior,
-    'rotation': integrators.rotation,
+    'rotation': integrators.rotations[1],
   }.items():
     for which, given in sources.items():
       runs[f'{name}, start, {which}'] = lambda integrator=integrator, given=given: integrator.start(
-        given, momentum, dampings, grads, state, step_sizes
+        given, momentum, dampings, grads, state, step_sizes, step_sizes
       )
     runs[f'{name}, proceed'] = lambda integrator=integrator: integrator.proceed(
-      state, momentum, grads, step_sizes, log_prob
+      state, momentum, grads, step_sizes, step_sizes, log_prob
     )
     kicked = [] if integrator is integrators.leapfrog_with_prior else start_momentum
     runs[f'{name}, finish'] = lambda integrator=integrator, kicked=kicked: integrator.finish(

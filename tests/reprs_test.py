@@ -130,7 +130,7 @@ def test_a_repr_is_one_readable_line(name):
     (
       'RotationLangevin',
       'RotationLangevin(step_size=[0.1235, 0.1235, 0.1235, 0.1235, ...], '
-      'damping=0.1, num_integrator_steps=1)',
+      'damping=0.1, num_integrator_steps=1, num_stages=1)',
     ),
     (
       'Warmup',

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import types
 
+import numpy as np
 import pytest
 import script_modules
 import tensorflow as tf
@@ -90,7 +91,7 @@ RUNS = {
 
 
 # Run below, with two devices in `internal/two_devices.py`, and in `reproduce_test.py`.
-ELSEWHERE = {'benchmark_memory', 'benchmark_distributed', 'reproduce'}
+ELSEWHERE = {'benchmark_curvature', 'benchmark_memory', 'benchmark_distributed', 'reproduce'}
 
 
 def _arguments(arguments, tmp_path):
@@ -172,9 +173,46 @@ def test_samplers_are_drawn_over_widths(samplers, run, tmp_path):
 def test_samplers_are_compared_with_labels_too(run):
   arguments = (
     '--likelihood=categorical --widths=4 --nums_data=5 --num_test=3 --num_gradients=100 '
-    '--num_warmup_steps=100 --samplers=rotation:inf'
+    '--num_warmup_steps=100 --samplers=rotation:inf/3@5'
   )
-  assert '| 4 | 5 | 1 | rotation:inf |' in run('benchmark_samplers', arguments)
+  assert '| 4 | 5 | 1 | rotation:inf/3@5 |' in run('benchmark_samplers', arguments)
+
+
+def test_the_largest_curvatures_are_those_of_the_hessian():
+  values = np.array([40.0, 9.0, 5.0, *np.linspace(1, 2, 20)])
+  rotation = np.linalg.qr(np.random.default_rng(1).normal(size=[23, 23]))[0]
+  root = tf.constant(rotation * np.sqrt(values))
+
+  def log_likelihood_fn(x, y):
+    z = tf.concat([tf.reshape(x, [2, -1]), y], axis=-1)
+    return -0.5 * tf.constant([1.0, 2.0], tf.float64) * tf.reduce_sum((z @ root) ** 2, axis=-1)
+
+  sampler = types.SimpleNamespace(num_moving_parts=2, log_likelihood_fn=log_likelihood_fn)
+  state = [tf.ones([2, 3, 5], tf.float64), tf.ones([2, 8], tf.float64), tf.ones([2], tf.float64)]
+  found = script_modules.load('benchmark_curvature').largest_eigenvalues(sampler, state, 12, seed=1)
+  np.testing.assert_allclose(found[:, :3], [values[:3], 2 * values[:3]], rtol=1e-6)
+
+
+def test_curvatures_have_the_step_sizes_of_warm_up_beside_them(run, monkeypatch):
+  def warm_up(posterior, layer_regularizer, num_chains, seed, **_):
+    sampler = tfr.make_sampler(posterior, layer_regularizer=layer_regularizer)
+    state = [p.numpy() for p in sampler.start_fn(num_chains, seed)]
+    blocks = [
+      tfr.sampling.Block(stage, step_size, 1.0, 1, 1.0, 1, [0.8], 0.0)
+      for stage, step_size in (('settling', 0.0625), ('placing', 0.5))
+    ]
+    return tfr.sampling.Warmup(
+      0.75, 1.0, 1, 9, blocks, [], state=state, anchor=[p.numpy() for p in sampler.anchor.parts]
+    )
+
+  monkeypatch.setattr(tfr, 'warm_up', warm_up)
+  output = run('benchmark_curvature', '--widths=4 --nums_data=8 --num_iterations=11')
+  for which, step_size in (('readout', '0.0625'), ('every layer', '0.25')):
+    [line] = [text for text in output.splitlines() if f'| 4 | 8 | 1 | {which} |' in text]
+    largest, second, tenth, limit, step, ratio = map(float, line.split('|')[5:11])
+    assert step == float(step_size) and largest > second > tenth
+    assert limit == pytest.approx(2 / largest**0.5, rel=0.02)
+    assert ratio == pytest.approx(step / limit, rel=0.02)
 
 
 def test_the_peak_memory_of_a_gradient_is_measured_in_a_process_of_its_own(run, monkeypatch):

@@ -16,6 +16,7 @@ import tensorflow as tf
 import tensorflow_probability as tfp
 
 import tfp_reprior as tfr
+from tfp_reprior.mcmc import integrators
 
 NUM_CHAINS = 100_000
 NUM_STEPS = 6
@@ -88,6 +89,15 @@ def test_a_wrong_conditional_density_is_found():
 def test_a_gradient_that_was_not_made_anew_is_found(monkeypatch):
   monkeypatch.setattr(tfr.mcmc.RotationLangevin, 'moved', lambda self, state, results: results)
   assert _p_value() < stats.FALSE_ALARM
+
+
+def test_the_others_move_by_steps_of_the_same_kind(monkeypatch):
+  rotation = tfr.mcmc.RotationLangevin(_log_likelihood, 0.8, 0.4, num_stages=3)
+  kernel = tfr.mcmc.ConditionalMoves(rotation, _conditional, num_held=1)
+  monkeypatch.delitem(integrators.rotations, 1)
+  state = [p[:3] for p in _exact_draws()]
+  new, _ = kernel.one_step(state, kernel.bootstrap_results(state), seed=[1, 2])
+  assert np.all(new[1] != state[1])
 
 
 def _posterior(output_scale=None):

@@ -45,6 +45,7 @@ def _kernels(fn):
     'rotation': tfr.mcmc.RotationLangevin(fn, 0.9, 0.3),
     'rotation, no damping': tfr.mcmc.RotationLangevin(fn, 0.9, 0.0),
     'rotation, two steps': tfr.mcmc.RotationLangevin(fn, 0.7, 0.5, num_integrator_steps=2),
+    'rotation, three stages': tfr.mcmc.RotationLangevin(fn, 1.5, 0.3, num_stages=3),
     'crank-nicolson langevin': tfr.mcmc.RotationLangevin(fn, 0.9, 1.0),
     'crank-nicolson': tfr.mcmc.PreconditionedCrankNicolson(fn, 1.0),
     'elliptical slice': tfp.experimental.mcmc.EllipticalSliceSampler(
@@ -112,11 +113,21 @@ def test_mistakes_are_found(control, name, monkeypatch, compilation_policy):
     pytest.skip('it has no momentum')
   elif control == 'half a rotation':
     wrong = integrators.Integrator(_half_rotation, keeps_momentum=False)
-    monkeypatch.setattr(integrators, 'rotation', wrong)
+    monkeypatch.setitem(integrators.rotations, 1, wrong)
   else:
     monkeypatch.setattr(integrators, '_add', lambda works, total: total)
   cdf, start = _cdf_and_draws('quartic')
   end, _ = _run(_kernels(LIKELIHOODS['quartic'])[name], start)
+  assert stats.cdf_p_value(end, cdf) < stats.FALSE_ALARM
+
+
+def test_a_step_that_reads_otherwise_from_its_end_is_found(monkeypatch):
+  # Of the right volume and energy, as long as one of three stages, but not its own inverse.
+  stages = ((0.1, 0.2), (0.6, 0.2), (0.2, 0.6))
+  wrong = integrators.Integrator(integrators.rotate, False, 'solved', stages)
+  monkeypatch.setitem(integrators.rotations, 3, wrong)
+  cdf, start = _cdf_and_draws('skewed')
+  end, _ = _run(_kernels(LIKELIHOODS['skewed'])['rotation, three stages'], start)
   assert stats.cdf_p_value(end, cdf) < stats.FALSE_ALARM
 
 
@@ -130,19 +141,18 @@ def _state(chains=(), seed=0):
   return [tf.constant(rng.normal(size=s)) for s in [(*chains, 3), (*chains, 2, 2)]]
 
 
-def _rotate(state, momentum, step_size, num_steps):
-  log_prob, grads = integrators.rotation.value_and_gradients(_log_likelihood, state)
-  settings = [[tf.constant(v, tf.float64)] * 2 for v in (step_size, 0.0)]
-  return integrators.rotation(
-    _log_likelihood, state, momentum, log_prob, grads, *settings, num_steps, seed=1
-  )
+def _rotate(state, momentum, step_size, num_steps, num_stages=1, fn=_log_likelihood):
+  integrator = integrators.rotations[num_stages]
+  log_prob, grads = integrator.value_and_gradients(fn, state)
+  settings = [[tf.constant(v, tf.float64)] * len(state) for v in (step_size, 0.0)]
+  return integrator(fn, state, momentum, log_prob, grads, *settings, num_steps, seed=1)
 
 
-@pytest.mark.parametrize('num_steps', [1, 6])
-def test_rotation_is_reversible_and_its_energy_error_that_of_the_hamiltonian(num_steps):
+@pytest.mark.parametrize('num_steps, num_stages', [(1, 1), (6, 1), (1, 3), (2, 3)])
+def test_rotation_is_reversible_and_its_energy_error_that_of_the_hamiltonian(num_steps, num_stages):
   state, momentum = _state((4,)), _state((4,), seed=1)
-  end = _rotate(state, momentum, 0.3, num_steps)
-  back = _rotate(end.state_parts, [-m for m in end.momentum_parts], 0.3, num_steps)
+  end = _rotate(state, momentum, 0.3, num_steps, num_stages)
+  back = _rotate(end.state_parts, [-m for m in end.momentum_parts], 0.3, num_steps, num_stages)
   for x0, x1 in zip(state, back.state_parts, strict=True):
     np.testing.assert_allclose(x0, x1, atol=1e-10)
 
@@ -156,13 +166,62 @@ def test_rotation_is_reversible_and_its_energy_error_that_of_the_hamiltonian(num
   assert np.all(np.abs(expected) > 1e-5)
 
 
-def test_rotation_preserves_volume():
+@pytest.mark.parametrize('num_steps', [1, 2])
+def test_steps_of_three_stages_are_those_of_the_literature(num_steps):
+  # Kicks and rotations one by one, with the fractions of Blanes, Casas and Sanz-Serna.
+  kick, move = 0.11888010966548, 0.29619504261126
+  step = [kick, move, 0.5 - kick, 1 - 2 * move, 0.5 - kick, move, kick]
+  x, m = (np.random.default_rng(i).normal(size=5) for i in range(2))
+  end = _rotate([tf.constant(x)], [tf.constant(m)], 0.7, num_steps, 3, lambda x: -(x**4))
+  for i, fraction in enumerate(num_steps * step):
+    angle = 0.7 * fraction
+    if i % len(step) % 2:
+      x, m = np.cos(angle) * x + np.sin(angle) * m, np.cos(angle) * m - np.sin(angle) * x
+    else:
+      m = m - angle * 4 * x**3
+  np.testing.assert_allclose(end.state_parts[0], x, atol=1e-11)
+  np.testing.assert_allclose(end.momentum_parts[0], m, atol=1e-11)
+
+
+@pytest.mark.parametrize('num_stages', [1, 3])
+def test_the_error_of_a_trajectory_falls_with_the_square_of_the_step(num_stages):
+  # With the likelihood N(x; 0, 1 / 8) the exact flow turns by three times the time.
+  x, m = tf.constant([0.3, -1.0], tf.float64), tf.constant([1.1, 0.4], tf.float64)
+  exact = np.cos(3 * 1.2) * x + np.sin(3 * 1.2) / 3 * m
+  errors = []
+  for num_steps in (8, 16):
+    end = _rotate([x], [m], 1.2 / num_steps, num_steps, num_stages, lambda x: -4.0 * x**2)
+    errors.append(np.linalg.norm(end.state_parts[0] - exact))
+  assert errors[0] > 1e-6
+  assert errors[0] / errors[1] == pytest.approx(4.0, rel=0.1)
+
+
+def test_where_a_stiff_direction_limits_steps_three_stages_are_longer_for_their_gradients():
+  # Exact draws of N(0, 1/100): mean energy errors after 12 gradients.
+  x, m = (np.random.default_rng(i).normal(size=4000) for i in range(2))
+  errors = []
+  for num_stages, step_size in ((1, 0.11), (3, 0.33), (3, 0.45)):
+    end = _rotate(
+      [tf.constant(x / 10)],
+      [tf.constant(m)],
+      step_size,
+      12 // num_stages,
+      num_stages,
+      lambda x: -99.0 / 2 * x**2,
+    )
+    errors.append(-np.mean(end.log_accept_ratio))
+  assert errors[0] > 0.01
+  assert errors[1] < 0.1 * errors[0] and errors[2] < errors[0]
+
+
+@pytest.mark.parametrize('num_stages', [1, 3])
+def test_rotation_preserves_volume(num_stages):
   vector = tf.constant(np.random.default_rng(0).normal(size=14))
   with tf.GradientTape() as tape:
     tape.watch(vector)
     pieces = tf.split(vector, [3, 4, 3, 4])
     parts = [tf.reshape(p, s) for p, s in zip(pieces, [(3,), (2, 2)] * 2, strict=True)]
-    end = _rotate(parts[:2], parts[2:], 0.4, 2)
+    end = _rotate(parts[:2], parts[2:], 0.4, 2, num_stages)
     outputs = tf.concat(
       [tf.reshape(p, [-1]) for p in [*end.state_parts, *end.momentum_parts]], axis=0
     )
@@ -254,7 +313,7 @@ def test_contract_of_tfp(name):
   assert abs(np.mean(np.exp(np.minimum(0, log_accept_ratio))) - 0.8) < 0.07
 
 
-@pytest.mark.parametrize('name', ['rotation', 'crank-nicolson'])
+@pytest.mark.parametrize('name', ['rotation', 'rotation, three stages', 'crank-nicolson'])
 def test_compiled_steps_equal_eager_ones(name):
   kernel = _kernels(_log_likelihood)[name]
   state = _state((4,))
@@ -264,6 +323,21 @@ def test_compiled_steps_equal_eager_ones(name):
   actual, _ = step(state, results, seed=tf.constant([1, 2]))
   for a, b in zip(actual, expected, strict=True):
     np.testing.assert_allclose(a, b, atol=1e-10)
+
+
+def test_a_step_of_three_stages_traces_the_likelihood_once():
+  traced = []
+
+  def log_likelihood(x):
+    traced.append(x)
+    return -tf.reduce_sum(x**4, axis=-1)
+
+  kernel = tfr.mcmc.RotationLangevin(log_likelihood, 0.1, 0.1, num_stages=3)
+  state = tf.zeros([2, 3])
+  results = kernel.bootstrap_results(state)
+  traced.clear()
+  tf.function(kernel.one_step, autograph=False).get_concrete_function(state, results, [1, 2])
+  assert len(traced) == 1
 
 
 def test_acceptance_in_float32_at_five_million_parameters():
@@ -281,9 +355,9 @@ def test_acceptance_in_float32_at_five_million_parameters():
       return -2.0 * (tf.reduce_sum(direction * x) - 1.0) ** 2
 
     state, momentum = [tf.constant(x, dtype)], [tf.constant(m, dtype)]
-    log_prob, grads = integrators.rotation.value_and_gradients(log_likelihood, state)
+    log_prob, grads = integrators.rotations[1].value_and_gradients(log_likelihood, state)
     settings = [[tf.constant(v, dtype)] for v in (eps, 0.0)]
-    end = integrators.rotation(
+    end = integrators.rotations[1](
       log_likelihood, state, momentum, log_prob, grads, *settings, 1, seed=1
     )
     ratios[dtype] = float(end.log_accept_ratio)
@@ -315,6 +389,11 @@ def test_an_angle_above_a_right_one_is_refused():
 def test_num_integrator_steps_must_be_a_positive_integer():
   with pytest.raises(ValueError, match='`num_integrator_steps` must be a positive integer'):
     tfr.mcmc.RotationLangevin(_log_likelihood, 0.1, 0.1, num_integrator_steps=0)
+
+
+def test_there_are_one_stage_and_three():
+  with pytest.raises(ValueError, match='`num_stages` must be one of 1, 3. Received: num_stages=2'):
+    tfr.mcmc.RotationLangevin(_log_likelihood, 0.1, 0.1, num_stages=2)
 
 
 def test_damping_must_lie_in_the_unit_interval():

@@ -100,9 +100,9 @@ def test_exact_draws_stay_exact(name, damping, num_integrator_steps):
   assert scipy.stats.ks_2samp(momenta[upper], momenta[~upper]).pvalue > stats.FALSE_ALARM
 
 
-def _choose_without_turning(is_accepted, new, old, kicked_parts, step_sizes):
-  chosen = _CHOOSE(is_accepted, new, old, kicked_parts, step_sizes)
-  old_momentum = [-m for m in langevin_kernel.turn(kicked_parts, old[2], step_sizes)]
+def _choose_without_turning(is_accepted, new, old, kicked_parts, kicks):
+  chosen = _CHOOSE(is_accepted, new, old, kicked_parts, kicks)
+  old_momentum = [-m for m in langevin_kernel.turn(kicked_parts, old[2], kicks)]
   momentum = parts_lib.select(is_accepted, new[1], old_momentum)
   return chosen[0], momentum, *chosen[2:]
 

@@ -11,7 +11,7 @@ import tensorflow_probability as tfp
 import toys
 
 import tfp_reprior as tfr
-from tfp_reprior.sampling import planner, position, progress
+from tfp_reprior.sampling import driver, planner, position, progress, settings
 
 
 @pytest.mark.parametrize('name', ['auto', 'langevin', 'crank_nicolson'])
@@ -113,7 +113,7 @@ def test_a_run_that_was_stopped_in_warm_up_goes_on_bit_for_bit(
     np.testing.assert_array_equal(part, other)
   loaded = tfr.load_result(tmp_path)
   np.testing.assert_array_equal(loaded.anchor[0], result.anchor[0])
-  assert loaded.settings['layer_regularizer'] == [3.0]
+  assert loaded.settings['layer_regularizer'] == [3.0] and loaded.settings['num_stages'] == 3
   # The anchor of a result is that of all its draws: the last state is that of the kept draw.
   reprior = tfr.LayerwiseReprior(loaded.posterior, [tf.constant(p) for p in loaded.anchor], 3.0)
   theta = [tf.constant(p) for p in loaded.draws[-1]]
@@ -137,6 +137,18 @@ def test_a_run_that_tries_a_map_and_takes_it_off_goes_on_bit_for_bit(
   sampling_runs.assert_same(result, expected)
 
 
+@pytest.mark.parametrize('layer_regularizer', [3.0, 'tuned'])
+def test_a_run_is_not_resumed_with_steps_of_another_kind(layer_regularizer, tmp_path):
+  def open_with(num_stages):
+    chosen = settings.Settings(layer_regularizer=layer_regularizer, num_stages=num_stages)
+    driver.Driver(toys.tiny_posterior(), chosen, None, None, tmp_path)._open_folder(resume=True)
+
+  open_with(None)
+  open_with(3)
+  with pytest.raises(ValueError, match='run of something else: num_stages was 3 and is None'):
+    open_with(1)
+
+
 @pytest.mark.parametrize(
   'changes, message',
   [
@@ -148,6 +160,7 @@ def test_a_run_that_tries_a_map_and_takes_it_off_goes_on_bit_for_bit(
       dict(layer_regularizer='tuned', num_warmup_steps=None, step_size=0.1),
       r"`layer_regularizer='tuned'` finds a step size.*step_size=0.1",
     ),
+    (dict(num_stages=2), '`num_stages` must be one of 1, 3. Received: num_stages=2'),
     (dict(layer_regularizer=[1.0, 2.0]), r"one for each of the layers \['hidden_1'\]"),
   ],
 )

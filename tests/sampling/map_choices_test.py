@@ -80,10 +80,17 @@ def test_a_run_samples_with_the_map_that_it_chose(is_kept, tmp_path, monkeypatch
   expected = [10.0] if is_kept else None
   assert result.settings['layer_regularizer'] == result.warmup.layer_regularizer == expected
   assert (result.anchor is not None) == is_kept
+  assert result.settings['num_stages'] == (3 if is_kept else 1)
   blocks = result.warmup.blocks
   stages = [b.stage for b in blocks]
   assert ('removing' in stages) == (not is_kept)
   assert sum(b.num_transitions for b in blocks) == len(result.warmup_trace['steps'])
+  mapped = {'placing', *(stages if is_kept else [])} - {'first step', 'settling', 'cold'}
+  num_gradients = [
+    (3 if b.stage in mapped else 1) * b.num_integrator_steps * b.num_transitions for b in blocks
+  ]
+  assert np.sum(result.warmup_trace['steps']) == sum(num_gradients)
+  assert result.warmup.num_gradients == sum(num_gradients) + len(blocks)
   # Weights stay where they are when a map is put on or taken off: so does the log-likelihood.
   log_likelihood = result.warmup_trace['log_likelihood'].mean(axis=1)
   ends = np.cumsum([b.num_transitions for b in blocks])

@@ -213,6 +213,7 @@ def test_more_results_do_not_change_burnin_or_keep_draws_that_nobody_wants(tmp_p
   [
     (dict(step_size=0.5), 'step_size was 0.4 and is 0.5'),
     (dict(damping=0.5), 'damping was None and is 0.5'),
+    (dict(num_stages=3), 'num_stages was None and is 3'),
     (dict(seed=7), 'seed was 1 and is 7'),
     (dict(thinning=3), 'thinning was 2 and is 3'),
     (dict(num_chains=3), 'num_chains was 2 and is 3'),

@@ -121,6 +121,26 @@ def test_starts_can_be_over_dispersed():
   np.testing.assert_allclose(wide[0], 3.0 * narrow[0])
 
 
+def test_steps_have_three_stages_where_every_layer_has_a_map():
+  posterior = toys.tiny_posterior()
+  sampler = tfr.make_sampler(posterior, layer_regularizer=2.0)
+  assert sampler.num_stages == sampler.kernel_fn(0.1, 0.2).num_stages == 3
+  assert sampler.num_gradients(4) == 12
+  others = [
+    tfr.make_sampler(posterior),
+    tfr.make_sampler(posterior, layer_regularizer=2.0, num_stages=1),
+    tfr.make_sampler(posterior, 'langevin', layer_regularizer=2.0),
+  ]
+  assert {s.num_stages for s in others} == {1} and others[1].num_gradients(4) == 4
+  assert tfr.make_sampler(posterior, num_stages=3).kernel_fn(0.1, 0.2).num_stages == 3
+
+
+@pytest.mark.parametrize('name', ['langevin', 'crank_nicolson', 'standard'])
+def test_samplers_without_rotation_refuse_stages(name):
+  with pytest.raises(ValueError, match='for the samplers `auto` and `rotation`. .*num_stages=3, s'):
+    tfr.make_sampler(toys.tiny_posterior(), name, num_stages=3)
+
+
 def test_unknown_samplers_are_refused():
   with pytest.raises(ValueError, match="`sampler` must be one of .* Received: sampler='gibbs'"):
     tfr.make_sampler(toys.tiny_posterior(), 'gibbs')

@@ -131,8 +131,8 @@ def _planner(
     acceptance_fn: Function of `KernelSettings`; returns what each of the chains accepts.
     budget: Integer.
     name: Of the sampler.
-    longer_fn: Function of a stage; by which factor its steps are longer, with a map on every layer
-      that is to be chosen; None for no such map.
+    longer_fn: Function of a stage; by which factor its steps are longer for a gradient, with a map
+      on every layer that is to be chosen; None for no such map.
   """
   rng = np.random.default_rng(0)
   asked = []
@@ -140,7 +140,7 @@ def _planner(
   def run_block(stage, settings, num_transitions):
     before = sum(n for _, _, n in asked)
     asked.append((stage, settings, num_transitions))
-    scale = 1.0 if longer_fn is None else longer_fn(stage)
+    scale = 1.0 if longer_fn is None else longer_fn(stage) * planner._sampler.num_stages
 
     def acceptance_at(step_size):
       return acceptance_fn(settings._replace(step_size=step_size / scale))
@@ -162,9 +162,12 @@ def _planner(
       'hidden': rng.normal(size=(num_transitions, 4, 8)),
     }, step_size
 
-  layer_regularizer = None if longer_fn is None else 10.0
-  sampler = tfr.make_sampler(toys.tiny_posterior(), name, layer_regularizer=layer_regularizer)
-  planner = planner_lib.Planner(sampler, budget, run_block, is_open=longer_fn is not None)
+  sampler = arriving = tfr.make_sampler(toys.tiny_posterior(), name)
+  if longer_fn is not None:
+    sampler = tfr.make_sampler(toys.tiny_posterior(), name, layer_regularizer=10.0)
+  planner = planner_lib.Planner(
+    sampler, budget, run_block, arriving=arriving, is_open=longer_fn is not None
+  )
   return planner, asked
 
 
@@ -189,7 +192,7 @@ def test_the_first_step_is_doubled_while_every_chain_moves():
   assert planner._step_size == 0.2
 
 
-@pytest.mark.parametrize(('longer', 'is_kept'), [(3.0, True), (1.5, False)])
+@pytest.mark.parametrize(('longer', 'is_kept'), [(2.5, True), (1.5, False)])
 def test_a_map_on_every_layer_stays_where_steps_are_twice_as_long(longer, is_kept):
   with_map = ('placing', 'measuring', 'adapting', 'check') if is_kept else ('placing',)
   planner, asked = _planner(
@@ -200,9 +203,13 @@ def test_a_map_on_every_layer_stays_where_steps_are_twice_as_long(longer, is_kep
   assert stages[:4] == ['first step', 'settling', 'cold', 'placing']
   assert ('removing' in stages) == (not is_kept)
   assert found.layer_regularizer == ([10.0] if is_kept else None)
-  # Steps of 0.18 are accepted at 0.7 without the map.
-  assert found.step_size == pytest.approx(0.18 * (longer if is_kept else 1.0), rel=0.25)
+  # Steps of 0.18 are accepted at 0.7 without the map, and have three gradients each with it.
+  assert found.step_size == pytest.approx(0.18 * (3 * longer if is_kept else 1.0), rel=0.25)
   assert found.num_gradients <= 1.3 * 2000
+  num_gradients = [
+    (3 if stage in with_map else 1) * s.num_integrator_steps * n + 1 for stage, s, n in asked
+  ]
+  assert found.num_gradients == sum(num_gradients)
 
 
 def test_a_climb_is_noticed_and_given_time_within_the_budget():

@@ -24,7 +24,7 @@ _SWEEPS = {
   },
   'ess-dataset': {
     'smoke': [(8, 6)],  # of which ess-width has the pieces, too
-    'laptop': [(128, n) for n in (64, 128, 256, 512, 1024)],
+    'laptop': [(128, n) for n in (64, 256, 1024)],
     'paper': [(512, n) for n in (16, 32, 64, 128, 256, 512, 1024, 2048)],
   },
 }

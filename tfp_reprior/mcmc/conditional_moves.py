@@ -124,6 +124,7 @@ class ConditionalMoves(kernel_lib.Kernel):
       step_sizes,
       1.0,
       tf.maximum(tf.cast(tf.round(num_steps), tf.int32), 1),
+      self._parameters['kernel'].num_stages,
     )
     others, _ = mover.one_step(others, mover.bootstrap_results(others), seed=seed)
     # Others depend on the held parts now: a derivative by these must not follow that path.

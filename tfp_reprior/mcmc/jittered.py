@@ -21,7 +21,7 @@ class KernelSettings(NamedTuple):
   Attributes:
     step_size: Of the integrator.
     damping: The part of the momentum's variance that a transition replaces.
-    num_integrator_steps: The mean number of gradients of a transition.
+    num_integrator_steps: The mean number of integrator steps of a transition.
     inverse_temperature: The power of the likelihood: 1 for the posterior itself.
     num_adaptation_steps: For how many transitions the step size is adapted, in warm-up.
 

@@ -146,7 +146,8 @@ class LangevinKernel(kernel_lib.Kernel):
           results.grads_target_log_prob,
           moving if self._integrator.adds_prior else [],
         )
-        new = choose(is_accepted, new, old, end.kicked_parts, step_sizes)
+        kicks = self._integrator.end_kicks(step_sizes)
+        new = choose(is_accepted, new, old, end.kicked_parts, kicks)
       else:
         is_accepted = tf.ones_like(end.log_accept_ratio, tf.bool)
       moving, momentum, log_prob, grads = new
@@ -163,15 +164,15 @@ class LangevinKernel(kernel_lib.Kernel):
       )
 
 
-def choose(is_accepted, new, old, kicked_parts, step_sizes):
+def choose(is_accepted, new, old, kicked_parts, kicks):
   """Chooses, chain by chain, between the new point and the old one with its momentum turned.
 
   Args:
     is_accepted: `[*chains]`.
     new: Tuple of state parts, momentum parts, log_prob and grads.
     old: Tuple of state parts, log_prob, grads, and pulled parts as of `integrators.forces`.
-    kicked_parts: The old momentum after the first half kick, which is taken back here.
-    step_sizes: List of tensors.
+    kicked_parts: The old momentum after the first kick, which is taken back here.
+    kicks: List of tensors, how long that kick was.
 
   Returns:
     A tuple like `new`.
@@ -181,25 +182,25 @@ def choose(is_accepted, new, old, kicked_parts, step_sizes):
     def turned():
       state_parts, log_prob, grads, pulled_parts = old
       forces = integrators.forces(grads, pulled_parts)
-      return state_parts, turn(kicked_parts, forces, step_sizes), log_prob, grads
+      return state_parts, turn(kicked_parts, forces, kicks), log_prob, grads
 
     return tf.cond(is_accepted, lambda: new, turned)
-  return _mix(is_accepted, new, old, kicked_parts, step_sizes)
+  return _mix(is_accepted, new, old, kicked_parts, kicks)
 
 
-def turn(kicked_parts, forces, step_sizes):
-  """Takes a half kick back, and turns the momentum around."""
-  return [(0.5 * eps) * f - m for m, f, eps in zip(kicked_parts, forces, step_sizes, strict=True)]
+def turn(kicked_parts, forces, kicks):
+  """Takes a kick back, and turns the momentum around."""
+  return [kick * f - m for m, f, kick in zip(kicked_parts, forces, kicks, strict=True)]
 
 
 @compilation.fuse
-def _mix(is_accepted, new, old, kicked_parts, step_sizes):
+def _mix(is_accepted, new, old, kicked_parts, kicks):
   old_state, old_log_prob, old_grads, pulled_parts = old
   forces = integrators.forces(old_grads, pulled_parts)
   state, momentum, log_prob, grads = new
   return (
     parts_lib.select(is_accepted, state, old_state),
-    parts_lib.select(is_accepted, momentum, turn(kicked_parts, forces, step_sizes)),
+    parts_lib.select(is_accepted, momentum, turn(kicked_parts, forces, kicks)),
     tf.where(is_accepted, log_prob, old_log_prob),
     parts_lib.select(is_accepted, grads, old_grads),
   )

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
+from tfp_reprior.internal import checks
 from tfp_reprior.internal.types import StepSize
 from tfp_reprior.mcmc import integrators, langevin_kernel
 
@@ -36,16 +37,19 @@ class UncalibratedRotationLangevin(langevin_kernel.LangevinKernel):
     step_size: StepSize,
     damping: StepSize,
     num_integrator_steps: int | tf.Tensor = 1,
+    num_stages: int = 1,
     name: str = 'rotation_langevin',
   ) -> None:
+    checks.one_of('num_stages', num_stages, tuple(integrators.rotations))
     super().__init__(
       log_likelihood_fn,
-      integrators.rotation,
+      integrators.rotations[num_stages],
       dict(
         log_likelihood_fn=log_likelihood_fn,
         step_size=step_size,
         damping=damping,
         num_integrator_steps=num_integrator_steps,
+        num_stages=num_stages,
         name=name,
       ),
     )
@@ -53,6 +57,10 @@ class UncalibratedRotationLangevin(langevin_kernel.LangevinKernel):
   @property
   def log_likelihood_fn(self) -> Callable[..., tf.Tensor]:
     return self._parameters['log_likelihood_fn']
+
+  @property
+  def num_stages(self) -> int:
+    return self._parameters['num_stages']
 
 
 class RotationLangevin(UncalibratedRotationLangevin):
@@ -74,8 +82,12 @@ class RotationLangevin(UncalibratedRotationLangevin):
   long. The error is summed from the likelihood and the kicks, without the huge quadratic terms,
   and stays meaningful in float32.
 
-  Special cases: `damping=1, num_integrator_steps=1` is preconditioned Crank-Nicolson Langevin (its
-  kick of `step_size/2` in place of `tan(step_size/2)`), without gradient it is
+  With `num_stages=3` a step takes three gradients: four kicks with three rotations in between, by
+  the fractions that Blanes, Casas and Sanz-Serna (2014) found for Hamiltonian Monte Carlo. Where a
+  few stiff directions limit steps, one is more than three times as long at the same acceptance.
+
+  Special cases: `damping=1` with one step of one stage is preconditioned Crank-Nicolson Langevin
+  (its kick of `step_size/2` in place of `tan(step_size/2)`), without gradient it is
   `PreconditionedCrankNicolson`.
 
   Parts that the likelihood does not depend on are independent of the rest and exactly N(0, I):
@@ -87,7 +99,8 @@ class RotationLangevin(UncalibratedRotationLangevin):
     step_size: Positive float, an angle; or a tensor, or a list with one for each part that the
       likelihood depends on, that broadcasts with the state parts.
     damping: Float in [0, 1]; a tensor or list as for `step_size`.
-    num_integrator_steps: Positive integer, gradients a step.
+    num_integrator_steps: Positive integer, integrator steps of a transition.
+    num_stages: 1 or 3, gradients of an integrator step.
     name: Name of the operations.
 
   The results are `LangevinResults`, with the log-likelihood as `target_log_prob`, and momentum
@@ -112,6 +125,9 @@ class RotationLangevin(UncalibratedRotationLangevin):
   ```
 
   #### References
+
+  S. Blanes, F. Casas and J. M. Sanz-Serna. Numerical integrators for the hybrid Monte Carlo method.
+  2014.
 
   L. Pezzetti, S. Favaro and S. Peluchetti. Function-space MCMC for Bayesian wide neural networks.
   2024.

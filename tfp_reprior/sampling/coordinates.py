@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from tfp_reprior import errors
 from tfp_reprior.internal import checks
+from tfp_reprior.mcmc import integrators
 from tfp_reprior.models import data_space_layers
 
 
@@ -45,6 +46,23 @@ def regularizer(likelihood, name, layer_regularizer):
     return math.inf
   has_map = layer_regularizer not in (None, math.inf)  # on every layer, then on the readout too
   return likelihood.default_regularizer if has_map else likelihood.sampler_regularizer
+
+
+def num_stages(name, layer_regularizer, asked):
+  """How many gradients an integrator step of a sampler takes.
+
+  With a map on every layer a few stiff directions limit steps, and three stages pay.
+  """
+  is_possible = name == 'auto' or name.endswith('rotation')
+  if asked is None:
+    return 3 if is_possible and layer_regularizer not in (None, math.inf) else 1
+  checks.one_of('num_stages', asked, tuple(integrators.rotations))
+  if asked != 1 and not is_possible:
+    raise errors.InputError(
+      'Steps of several stages are for the samplers `auto` and `rotation`. Received: '
+      f'num_stages={asked}, sampler={name!r}'
+    )
+  return asked
 
 
 def moves_readout(kind, is_collapsed, likelihood, strategy, asked):

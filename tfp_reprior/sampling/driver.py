@@ -186,7 +186,8 @@ class Driver:
 
         position.begin('warm-up', start, is_new)
         bar.describe(f'{stage}, step size {float(block_settings.step_size):.2g}')
-      steps = thinning * arriving.num_gradients(block_settings.num_integrator_steps)
+      current = sampler if is_mapped else arriving
+      steps = thinning * current.num_gradients(block_settings.num_integrator_steps)
       self._phases.run('warm-up', phase_runner, end, position, interrupt, bar, steps)
       if position.num_done['warm-up'] < end:
         raise KeyboardInterrupt('Sampling was interrupted before the first draw.')
@@ -205,6 +206,7 @@ class Driver:
           settings.damping,
           settings.num_integrator_steps,
           thinning,
+          arriving,
           self._tries_layers,
         )
         warmup = starts.with_ascent(planner.run(), position.trace('optimization'))
@@ -212,15 +214,15 @@ class Driver:
         chosen = {name: getattr(warmup, name) for name in names}
       if not sampler.has_damping:
         chosen.update(damping=None, num_integrator_steps=1)
+      self._sampler = sampler = sampler if is_mapped else arriving
       if self._budgets['burn-in']:
-        num_blocks = _NUM_ANCHORS if is_mapped and sampler.anchor is not None else 1
+        num_blocks = 1 if sampler.anchor is None else _NUM_ANCHORS
         num_gradients = sampler.num_gradients(chosen['num_integrator_steps'])
         num_transitions = -(-self._budgets['burn-in'] // num_gradients)
         for _ in range(num_blocks):
           run_block('burn-in', warmup_lib.as_settings(chosen), -(-num_transitions // num_blocks))
       if position.phase == 'warm-up' and position.carry is not None:  # not what was saved before
         self._phases.save(position)
-    self._sampler = sampler if is_mapped else arriving
     return position, warmup, chosen
 
   def _make_sampler(self, regularizer, layer_regularizer):
@@ -234,6 +236,7 @@ class Driver:
       settings.hidden_space,
       layer_regularizer,
       settings.moves_readout,
+      settings.num_stages,
     )
 
   def _choose_map(self, resume):
@@ -333,11 +336,14 @@ class Driver:
   def _open_folder(self, resume):
     if self._folder is None and self._workers.count == 1:
       return
-    settings = self._settings
+    settings, with_map = self._settings, self._sampler.layer_regularizer
+    if self._tries_layers:  # then a run may end with one
+      with_map = map_choices.LAYER_REGULARIZER
     described = identity.describe(
       self._posterior,
       settings,
       self._sampler,
+      coordinates.num_stages(self._sampler.name, with_map, settings.num_stages),
       self._x_test,
       self._preparation,
       keep_every=self._keep_every,

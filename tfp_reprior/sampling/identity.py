@@ -66,16 +66,17 @@ def settled(settings, sampler, chosen):
     'hidden_space': sampler.hidden_space,
     'layer_regularizer': sampler.layer_regularizer,
     'moves_readout': sampler.moves_readout,
+    'num_stages': sampler.num_stages,
     'layers_in_data_space': ', '.join(sampler.posterior.split.names_in_data_space) or 'none',
     'acceptance_bounds': list(warmup.BOUNDS[sampler.kind]),
     'date': f'{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d}',
   }
 
 
-def describe(posterior, settings, sampler, x_test, preparation, **decided):
+def describe(posterior, settings, sampler, num_stages, x_test, preparation, **decided):
   """A dict for JSON that two calls share if they are the same run.
 
-  What was `decided` is that of the first call.
+  Steps have `num_stages` in the end. What was `decided` is that of the first call.
   """
   described = {**dataclasses.asdict(settings), **facts(posterior), 'sampler': sampler.name}
   # By name only layers that Keras numbers itself would differ; what counts is what is computed.
@@ -85,6 +86,7 @@ def describe(posterior, settings, sampler, x_test, preparation, **decided):
     # Where layers came to be: what was asked for may lead to the same, or to something else.
     'hidden_space': [s.space for s in sampler.posterior.split.layer_spaces] or None,
     'moves_readout': sampler.moves_readout or None,
+    'num_stages': num_stages if num_stages > 1 else None,
     'num_replicas': 1 if sampler.strategy is None else sampler.strategy.num_replicas_in_sync,
     **decided,
     'shapes of the weights': [list(s) for s in posterior.split.network.event_shapes],

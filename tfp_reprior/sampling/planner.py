@@ -51,7 +51,7 @@ class Planner:
   by deciding again on the same traces.
 
   Args:
-    sampler: A `tfp_reprior.sampling.Sampler`.
+    sampler: The `tfp_reprior.sampling.Sampler` to find settings for.
     num_gradients: The budget, gradients of each chain.
     run_block: Function of a stage, `KernelSettings` of numbers, and a number of transitions; runs
       them from where the chains are, and returns the trace, a dict of arrays `[s, c, ...]`, and the
@@ -59,8 +59,9 @@ class Planner:
     damping: Given by the user, or None.
     num_integrator_steps: Likewise.
     thinning: Positive integer, the transitions for each entry of a trace.
-    is_open: Whether to take a map on every layer off again, if the sampler has one, where steps are
-      hardly longer with it.
+    arriving: The `Sampler` without a map on every layer that chains arrive with, if `sampler` has
+      such a map; by default `sampler`.
+    is_open: Whether to take the map off again, where steps are hardly longer with it.
   """
 
   def __init__(
@@ -71,11 +72,12 @@ class Planner:
     damping=None,
     num_integrator_steps=None,
     thinning=1,
+    arriving=None,
     is_open=False,
   ):
-    self._sampler = sampler
+    self._sampler = self._arriving = arriving or sampler
+    self._mapped = sampler if sampler.anchor is not None else None
     self._is_open = is_open
-    self._is_mapped = sampler.anchor is not None
     self._thinning = thinning
     self._kind = sampler.kind
     self._budget = num_gradients
@@ -97,10 +99,10 @@ class Planner:
     if self._budget * _COLD >= 4 * _FEWEST_TRANSITIONS:
       self._settle('cold', _COLD * self._budget, _INVERSE_TEMPERATURE)
     self._settle('settling', _SETTLING * self._budget)
-    reserve = 0.5 + (_SETTLING if self._is_mapped else 0.0)  # for what comes after
+    reserve = 0.5 + (0.0 if self._mapped is None else _SETTLING)  # for what comes after
     while self._climbs() and self._left > reserve * self._budget:
       self._settle('settling', _SETTLING * self._budget)
-    if self._is_mapped:
+    if self._mapped is not None:
       self._place_map()
     steps = self._num_steps(self._time)
     if not self._climbs():
@@ -125,7 +127,7 @@ class Planner:
       self._blocks,
       self._doubts,
       self._sampler.regularizer,
-      layer_regularizer=self._sampler.layer_regularizer if self._is_mapped else None,
+      layer_regularizer=self._sampler.layer_regularizer,
     )
 
   @property
@@ -142,8 +144,13 @@ class Planner:
       return self._given_steps
     if not self._has_length:
       return 1
-    most = max(1, int(_LONGEST_SHARE * self._budget))
-    return int(min(max(1, round(time / self._step_size)), most))
+    return int(
+      min(max(1, round(time / self._step_size)), self._most(_LONGEST_SHARE * self._budget))
+    )
+
+  def _most(self, num_gradients):
+    """How many steps so many gradients are good for, at least one."""
+    return max(1, int(num_gradients / self._sampler.num_stages))
 
   def _damping_of(self, steps):
     if self._damping is not None:
@@ -210,11 +217,20 @@ class Planner:
   def _place_map(self):
     """Puts the map on every layer on, and takes it off again if it is not worth it."""
     before = self._step_size
+    self._use(self._mapped)
     self._find_first_step_size(PLACING)  # which is far longer with it
     self._settle(PLACING, _SETTLING * self._budget)
-    if self._is_open and self._step_size < _LONGER * before:
-      self._is_mapped, self._step_size = False, before
+    longer = self._step_size / before * self._arriving.num_stages / self._mapped.num_stages
+    if self._is_open and longer < _LONGER:
+      self._use(self._arriving)
+      self._step_size = before
       self._settle(REMOVING, _SETTLING / 2 * self._budget)
+
+  def _use(self, sampler):
+    """Goes on with a sampler, whose steps take about as long as before for a gradient."""
+    self._step_size *= sampler.num_stages / self._sampler.num_stages
+    self._step_size = min(self._step_size, sampler.max_step_size)
+    self._sampler = sampler
 
   def _require_finite(self, trace):
     values = trace['log_likelihood'][-1]
@@ -231,7 +247,7 @@ class Planner:
     for _ in range(pieces):
       num_steps = self._num_steps(_SETTLING_TIME) if steps is None else steps
       if steps is None and self._given_steps is None:
-        num_steps = max(1, min(num_steps, int(num_gradients / pieces / _FEWEST_TRANSITIONS)))
+        num_steps = min(num_steps, self._most(num_gradients / pieces / _FEWEST_TRANSITIONS))
       each = num_gradients / pieces / self._sampler.num_gradients(num_steps)
       num_transitions = max(_FEWEST_TRANSITIONS, int(each))
       self._run(stage, num_steps, num_transitions, inverse_temperature, is_adapting=True)
@@ -259,7 +275,7 @@ class Planner:
     for (num_steps, self._friction), cost in zip(candidates, costs, strict=True):
       traces.append(self._run('measuring', num_steps, int(each / cost)))
     spacings = [cost * self._thinning for cost in costs]
-    lag = min(quarter_turn(self._step_size), longest_lag(each))
+    lag = min(quarter_turn(self._step_size / self._sampler.num_stages), longest_lag(each))
     measured = []
     for i, rates in enumerate(rates_lib.mixing_rates(traces, spacings, lag), -len(candidates)):
       slowest = min(rates, key=rates.get)
@@ -340,7 +356,7 @@ class Planner:
 
 
 def quarter_turn(step_size):
-  """The gradients of an ideal transition."""
+  """The gradients of an ideal transition, by the step size of a gradient."""
   return round(_QUARTER_TURN / step_size)
 
 

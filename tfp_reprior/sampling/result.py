@@ -240,6 +240,8 @@ class Result(result_views.Views):
     if settings['damping'] is not None:
       num_steps = settings['num_integrator_steps']
       step += f', damping {settings["damping"]:.3g}, {num_steps} step{"s"[: num_steps != 1]}'
+      if settings.get('num_stages', 1) > 1:
+        step += f' of {settings["num_stages"]} gradients'
     acceptance = ', '.join(f'{a:.3f}' for a in np.mean(self.trace['acceptance'], axis=0)[:8])
     lines = [
       repr(self.posterior),

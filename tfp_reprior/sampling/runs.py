@@ -46,6 +46,7 @@ def sample_posterior(
   hidden_space: str | None = None,
   layer_regularizer: float | str | Sequence[float] | None = None,
   moves_readout: bool | None = None,
+  num_stages: int | None = None,
   step_size: float | None = None,
   damping: float | None = None,
   num_integrator_steps: int | None = None,
@@ -111,12 +112,14 @@ def sample_posterior(
       with the anchor of each chain where the chain is; from then on it stays.
     moves_readout: Whether the readout is moved alone, too, as of `tfp_reprior.make_sampler`; by
       default for classes and others, if the likelihood has no unknown parameters.
+    num_stages: 1 or 3, the gradients of an integrator step of the samplers `'auto'` and
+      `'rotation'`. By default 3 from when a map on every layer is on, and 1 before and without.
     step_size: Positive float. By default warm-up finds it; if it is given, there is no warm-up.
     damping: Float in [0, 1], the part of the momentum's variance that a transition replaces. By
       default warm-up finds it; with a `step_size` it is
       `1 - exp(-2 * step_size * num_integrator_steps)`.
-    num_integrator_steps: Positive integer, mean steps of a transition. By default warm-up finds
-      it; with a `step_size` it is 1.
+    num_integrator_steps: Positive integer, mean steps of a transition, of `num_stages` gradients
+      each. By default warm-up finds it; with a `step_size` it is 1.
     num_projections: Positive integer, random projections of weights and of test outputs to follow.
     num_kept_draws: Integer, draws of each chain whose weights are kept, spread evenly; by default
       at most 100, and as many as fit 256 MiB of memory, or 1 GiB of `run_dir`.

@@ -23,9 +23,9 @@ class Sampler:
   Attributes:
     name: One of `NAMES`, other than `'auto'`.
     posterior: The `tfp_reprior.Posterior`, with hidden layers where the sampler moves them.
-    kernel_fn: Function of `step_size`, `damping` and `num_integrator_steps` (by default 1), the
-      gradients of a transition; returns a `tfp.mcmc.TransitionKernel` over the coordinates of the
-      sampler, which reports log-densities with respect to N(0, I) on the moving parts. A kernel
+    kernel_fn: Function of `step_size`, `damping` and `num_integrator_steps` of a transition (by
+      default 1); returns a `tfp.mcmc.TransitionKernel` over the coordinates of the sampler, which
+      reports log-densities with respect to N(0, I) on the moving parts. A kernel
       without momentum ignores the last two. For warm-up it also takes an `inverse_temperature`, the
       power of the likelihood, and whether the kernel `is_calibrated`.
     log_likelihood_fn: Function of moving parts; returns their log-density relative to N(0, I).
@@ -53,6 +53,7 @@ class Sampler:
     is_calibrated: Whether the kernel accepts and rejects.
     max_step_size: The largest step size that means something: pi / 2 for angles, else infinity.
     moves_readout: Whether transitions begin with moves of the readout alone.
+    num_stages: The gradients of an integrator step.
     strategy: A `tf.distribute.Strategy`, if the work is split over its devices.
     run_loop: Function of a function and its arguments, which calls it where a loop of steps has to
       be: on the cores of a TPU, and otherwise here.
@@ -92,6 +93,7 @@ class Sampler:
   is_calibrated: bool = True
   max_step_size: float = math.inf
   moves_readout: bool = False
+  num_stages: int = 1
   strategy: tf.distribute.Strategy | None = None
   run_loop: Callable[..., Any] = run_here
 
@@ -104,7 +106,7 @@ class Sampler:
 
   def num_gradients(self, num_integrator_steps: int) -> int:
     """How many gradients of the network a transition of so many steps takes."""
-    return num_integrator_steps + self.moves_readout
+    return self.num_stages * num_integrator_steps + self.moves_readout
 
   def __repr__(self):
     return f'Sampler({self.name!r}, regularizer={self.regularizer!r}, {self.posterior!r})'

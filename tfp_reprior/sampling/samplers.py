@@ -83,6 +83,7 @@ def make_sampler(
   hidden_space: str | None = None,
   layer_regularizer: float | Sequence[float] | None = None,
   moves_readout: bool | None = None,
+  num_stages: int | None = None,
 ) -> sampler_lib.Sampler:
   """Makes a sampler for a posterior.
 
@@ -122,6 +123,8 @@ def make_sampler(
     moves_readout: Whether the readout is moved alone, too, before each transition of all parts
       (`tfp_reprior.mcmc.ConditionalMoves`). By default where that pays: with `RotationLangevin` on
       one device, for classes and other likelihoods without unknown parameters.
+    num_stages: 1 or 3, the gradients of an integrator step, as of `tfp_reprior.mcmc.
+      RotationLangevin`, for samplers that have it. By default 3 with `layer_regularizer`.
 
   Returns:
     A `Sampler`.
@@ -201,6 +204,7 @@ def make_sampler(
   moves_readout = coordinates_lib.moves_readout(
     kind, is_collapsed, posterior.likelihood, strategy, moves_readout
   )
+  num_stages = coordinates_lib.num_stages(name, layer_regularizer, num_stages)
   if kind == 'rotation' and is_collapsed:
     num_moving_parts = posterior.split.num_hidden  # the likelihood does not depend on the others
   # Strategies need gradients in the graph around them, and the variables of anchors may change.
@@ -223,7 +227,7 @@ def make_sampler(
     if kind == 'crank_nicolson':
       return crank_nicolson.PreconditionedCrankNicolson(log_likelihood_fn, step_size)
     kernel_class = _KERNELS[kind][is_calibrated]
-    kwargs = {'leaves_prior_out': True} if kind == 'langevin' else {}
+    kwargs = {'leaves_prior_out': True} if kind == 'langevin' else {'num_stages': num_stages}
     kernel = kernel_class(log_likelihood_fn, step_size, damping, num_integrator_steps, **kwargs)
     if not moves_readout:
       return kernel
@@ -307,6 +311,7 @@ def make_sampler(
     is_calibrated=is_calibrated,
     max_step_size=math.inf if kind == 'langevin' else math.pi / 2,
     moves_readout=moves_readout,
+    num_stages=num_stages,
     strategy=strategy,
     run_loop=run_on_replicas if takes_loops and is_split else sampler_lib.run_here,
   )

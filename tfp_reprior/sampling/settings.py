@@ -9,6 +9,7 @@ from tfp_reprior import errors
 from tfp_reprior.bijectors import layer_maps
 from tfp_reprior.diagnostics import projections
 from tfp_reprior.internal import checks
+from tfp_reprior.mcmc import integrators
 from tfp_reprior.models import data_space_layers
 from tfp_reprior.sampling import samplers, starts
 
@@ -40,6 +41,7 @@ class Settings:
   hidden_space: str | None = None
   layer_regularizer: float | str | Sequence[float] | None = None
   moves_readout: bool | None = None
+  num_stages: int | None = None
   step_size: float | None = None
   damping: float | None = None
   num_integrator_steps: int | None = None
@@ -56,6 +58,9 @@ class Settings:
       checks.one_of('hidden_space', self.hidden_space, data_space_layers.HIDDEN_SPACES)
     if self.moves_readout is not None:
       self._set('moves_readout', checks.boolean('moves_readout', self.moves_readout))
+    if self.num_stages is not None:
+      known = tuple(integrators.rotations)
+      self._set('num_stages', int(checks.one_of('num_stages', self.num_stages, known)))
     for name in ('num_chains', 'num_results', 'thinning'):
       self._set(name, checks.positive_integer(name, getattr(self, name)))
     most = projections.MOST

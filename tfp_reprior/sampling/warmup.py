@@ -54,7 +54,7 @@ class Block(NamedTuple):
     stage: What it was for.
     step_size: At its end, if it was adapted.
     damping: Of the kernel; NaN if it has none.
-    num_integrator_steps: The mean number of gradients of a transition.
+    num_integrator_steps: The mean number of steps of a transition.
     inverse_temperature: The power of the likelihood.
     num_transitions: Of each chain.
     acceptance: Mean acceptance of each chain, a list.
@@ -95,7 +95,7 @@ class Warmup(NamedTuple):
   Attributes:
     step_size: Of the kernel.
     damping: Of the kernel; NaN if it has none.
-    num_integrator_steps: The mean number of gradients of a transition.
+    num_integrator_steps: The mean number of steps of a transition.
     num_gradients: How many gradients of each chain it took.
     blocks: List of every `Block`, in order.
     doubts: List of `tfp_reprior.diagnostics.Reason`, for the verdict on the run.
