@@ -40,6 +40,11 @@ def _cdf_and_draws(name):
   return (lambda x: np.interp(x, grid, cumulated)), tf.constant(draws)
 
 
+def _stacked(names):
+  """Log-likelihood of `[likelihoods, chains]`: all of them in one graph."""
+  return lambda x: tf.stack([LIKELIHOODS[name](x[i]) for i, name in enumerate(names)])
+
+
 def _kernels(fn):
   return {
     'rotation': tfr.mcmc.RotationLangevin(fn, 0.9, 0.3),
@@ -49,7 +54,7 @@ def _kernels(fn):
     'crank-nicolson': tfr.mcmc.PreconditionedCrankNicolson(fn, 1.0),
     'elliptical slice': tfp.experimental.mcmc.EllipticalSliceSampler(
       normal_sampler_fn=lambda seed: tf.random.stateless_normal(
-        [NUM_CHAINS], seed=tfp.random.sanitize_seed(seed), dtype=tf.float64
+        [len(LIKELIHOODS), NUM_CHAINS], seed=tfp.random.sanitize_seed(seed), dtype=tf.float64
       ),
       log_likelihood_fn=fn,
     ),
@@ -70,20 +75,20 @@ def _run(kernel, state, num_steps=NUM_STEPS):
   return state.numpy(), results
 
 
-@pytest.mark.parametrize('likelihood', LIKELIHOODS)
 @pytest.mark.parametrize('name', _kernels(lambda x: x))
-def test_exact_draws_stay_exact(name, likelihood):
-  cdf, start = _cdf_and_draws(likelihood)
-  assert stats.cdf_p_value(start, cdf) > stats.FALSE_ALARM
-  end, results = _run(_kernels(LIKELIHOODS[likelihood])[name], start)
-  assert np.mean(end != start) > 0.8, 'the chains must move'
-  assert stats.cdf_p_value(end, cdf) > stats.FALSE_ALARM
-  if likelihood == 'flat' and name != 'elliptical slice':
-    assert np.all(results.is_accepted), 'the prior is sampled without error'
-  elif name != 'elliptical slice':
-    assert 0.2 < np.mean(results.is_accepted) < 0.99, 'both branches must be tried'
-  if hasattr(results, 'momentum'):
-    assert stats.cdf_p_value(results.momentum, scipy.stats.norm.cdf) > stats.FALSE_ALARM
+def test_exact_draws_stay_exact(name):
+  cdfs, starts = zip(*map(_cdf_and_draws, LIKELIHOODS), strict=True)
+  ends, results = _run(_kernels(_stacked(LIKELIHOODS))[name], tf.stack(starts))
+  for i, likelihood in enumerate(LIKELIHOODS):
+    assert stats.cdf_p_value(starts[i], cdfs[i]) > stats.FALSE_ALARM
+    assert np.mean(ends[i] != starts[i]) > 0.8, 'the chains must move'
+    assert stats.cdf_p_value(ends[i], cdfs[i]) > stats.FALSE_ALARM, likelihood
+    if likelihood == 'flat' and name != 'elliptical slice':
+      assert np.all(results.is_accepted[i]), 'the prior is sampled without error'
+    elif name != 'elliptical slice':
+      assert 0.2 < np.mean(results.is_accepted[i]) < 0.99, 'both branches must be tried'
+    if hasattr(results, 'momentum'):
+      assert stats.cdf_p_value(results.momentum[i], scipy.stats.norm.cdf) > stats.FALSE_ALARM
 
 
 _ACCEPT = kernel_lib.accept
