@@ -11,6 +11,8 @@ import pytest
 
 import tfp_reprior as tfr
 
+gc.disable()  # while TensorFlow and the tests are imported, which are never collected
+
 # Tests are small and run side by side: more threads of TensorFlow would only wait. Processes with
 # several devices need them, and have the environment `script_modules.several_threads()`.
 for _name in ('TF_NUM_INTEROP_THREADS', 'TF_NUM_INTRAOP_THREADS'):
@@ -23,7 +25,8 @@ def pytest_configure():
 
 
 def pytest_collection_finish():
-  gc.freeze()  # TensorFlow and Keras are never collected, so there is no use in looking at them
+  gc.freeze()  # there is no use in looking at them later, either
+  gc.enable()
   gc.set_threshold(50_000, 10, 10)  # nor often at graphs while they are traced
 
 

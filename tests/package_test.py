@@ -26,7 +26,7 @@ def _blocks(text):
 
 
 @pytest.mark.parametrize('code', list(_examples()))
-def test_examples_run_as_printed(code, tmp_path, monkeypatch):
+def test_examples_run_as_printed(code, tmp_path, monkeypatch, no_drawings):
   monkeypatch.chdir(tmp_path)  # for those that write files
   exec(compile(code, 'example', 'exec'), {'__name__': 'example'})
 

@@ -21,7 +21,7 @@ def _pages(condition):
 
 @ignore_verdicts
 @pytest.mark.parametrize('page', _pages(lambda block: block.is_quick))
-def test_quick_blocks_run_in_turn(page, tmp_path, monkeypatch):
+def test_quick_blocks_run_in_turn(page, tmp_path, monkeypatch, no_drawings):
   monkeypatch.chdir(tmp_path)
   pages_lib.run([block for block in BLOCKS[page] if block.is_quick])
 

@@ -4,6 +4,7 @@ import contextlib
 import functools
 import itertools
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -30,7 +31,6 @@ SETTINGS = dict(
 )
 # Arguments that the graphs of a run do not depend on.
 _FREE = (
-  'model',
   'run_dir',
   'resume',
   'num_results',
@@ -40,6 +40,7 @@ _FREE = (
   'y_test',
 )
 _runners = {}
+_numbers = itertools.count()
 
 
 def make_model(activation='gelu', num_outputs=2):
@@ -85,10 +86,24 @@ def sample(model=None, x=X, y=Y, run=tfr.sample_posterior, **changes):
 
   Runs that differ in nothing but `_FREE` share their graphs.
   """
-  num_data = None if x is None else len(x)
-  key = repr([num_data, *sorted((k, v) for k, v in changes.items() if k not in _FREE)])
+  model = make_model() if model is None else model
+  settings = sorted((k, v) for k, v in changes.items() if k not in _FREE)
+  key = repr([_layers(model), _bytes(x), _bytes(y), settings])
   with shared_graphs(key):
-    return run(make_model() if model is None else model, x, y, **{**SETTINGS, **changes})
+    return run(model, x, y, **{**SETTINGS, **changes})
+
+
+def _layers(model):
+  """What the layers of a model are, apart from their names; the dtype is among it."""
+  if not isinstance(model, keras.Model):
+    return next(_numbers)  # a posterior: nothing is shared
+  configs = [{**layer.get_config(), 'name': None} for layer in model.layers]
+  return [(type(layer), config) for layer, config in zip(model.layers, configs, strict=True)]
+
+
+def _bytes(values):
+  array = np.asarray(values)
+  return array.shape, array.dtype, array.tobytes()
 
 
 def reference(num_results=12):

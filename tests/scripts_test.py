@@ -90,6 +90,8 @@ RUNS = {
 }
 
 
+# Whose graphs are functions of the package, which other tests trace: that takes most of their time.
+EAGER = {'benchmark_density', 'benchmark_linearised', 'benchmark_precision'}
 # Run below, with two devices in `internal/two_devices.py`, and in `reproduce_test.py`.
 ELSEWHERE = {'benchmark_curvature', 'benchmark_memory', 'benchmark_distributed', 'reproduce'}
 
@@ -131,7 +133,11 @@ def test_every_script_is_a_program(name):
 @pytest.mark.parametrize('name', RUNS)
 def test_script_runs_at_toy_size(name, run, tmp_path):
   arguments, expected = RUNS[name]
-  output = run(name, arguments)
+  tf.config.run_functions_eagerly(name in EAGER)
+  try:
+    output = run(name, arguments)
+  finally:
+    tf.config.run_functions_eagerly(False)
   for text in expected:
     assert text in output
   if '--json=' in arguments:

@@ -224,13 +224,13 @@ def test_a_run_in_data_space_is_that_of_one_device(strategy):
 
 
 def test_a_run_goes_on_with_other_devices_and_says_so(strategy, tmp_path):
-  _sample(strategy=strategy, run_dir=tmp_path, num_results=6)
+  _sample(strategy=strategy, run_dir=tmp_path, num_results=6, num_burnin_steps=0)
   with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter('always')
-    result = _sample(run_dir=tmp_path)
+    result = _sample(run_dir=tmp_path, num_burnin_steps=0)
   [said] = [str(w.message) for w in caught if w.category is UserWarning]
   assert 'goes on with 1 device(s) after 2: to the same numbers up to rounding' in said
-  _assert_same_run(result, _sample())
+  _assert_same_run(result, _sample(num_burnin_steps=0))
 
 
 def test_the_command_line_takes_a_strategy(tmp_path):

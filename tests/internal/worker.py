@@ -1,12 +1,14 @@
 """A worker: started by `workers_test.py`, in a process of its own, with its TF_CONFIG."""
 
 import functools
+import gc
 import json
 import os
 import pathlib
 import signal
 import sys
 
+gc.disable()  # it ends soon, and to look for garbage among imports takes a second
 signal.alarm(450)  # nobody waits longer, and TensorFlow would wait for ever
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 

@@ -353,7 +353,7 @@ def test_runs_of_one_name_are_numbered(write_text, pretend, noise):
 
 
 def test_long_runs_make_a_small_page(write, pretend, noise):
-  draws = noise(5000, 8, 20)
+  draws = noise(5000, 8, 4)
   assert len(write(pretend(draws, draws))) < 0.4e6, 'eight of them should stay below 3 MB'
 
 

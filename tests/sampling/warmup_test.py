@@ -28,6 +28,17 @@ def _warm_up(**changes):
   )
 
 
+def _warm_up_with(**changes):
+  settings = dict(step_size=None, num_burnin_steps=0, num_warmup_steps=BUDGET, num_chains=3)
+  return sampling_runs.sample(run=tfr.warm_up, **settings, **changes)
+
+
+@functools.cache
+def _warmed_up():
+  """What is found with the first seed; not to be changed."""
+  return _warm_up_with(seed=1, sampler='rotation')
+
+
 # Warm-up corrects them all: without accept / reject no more than the acceptance it aims at differs,
 # which one of the three shows.
 SAMPLERS = {*samplers.NAMES[1:]} - {'uncalibrated_rotation', 'uncalibrated_standard'}
@@ -35,7 +46,7 @@ SAMPLERS = {*samplers.NAMES[1:]} - {'uncalibrated_rotation', 'uncalibrated_stand
 
 @pytest.mark.parametrize('name', sorted(SAMPLERS))
 def test_every_sampler_is_warmed_up(name):
-  found = _warm_up(sampler=name, num_chains=3)
+  found = _warm_up_with(seed=1, sampler=name)
   sampler = tfr.make_sampler(
     tfr.Posterior(sampling_runs.make_model(), sampling_runs.X, sampling_runs.Y, 0.2), name
   )
@@ -56,10 +67,9 @@ def test_every_sampler_is_warmed_up(name):
   'changes',
   [
     {'noise_scale': tfp.distributions.LogNormal(-1.5, 0.5)},
-    {'num_chains': 1},
-    {'model': sampling_runs.make_model('relu'), 'num_chains': 2, 'x_test': sampling_runs.X_TEST},
+    {'model': sampling_runs.make_model('relu'), 'num_chains': 1, 'x_test': sampling_runs.X_TEST},
   ],
-  ids=['unknown noise', 'one chain', 'relu'],
+  ids=['unknown noise', 'one chain, relu'],
 )
 def test_any_noise_activation_and_number_of_chains_is_warmed_up(changes):
   found = _warm_up(**{'noise_scale': 0.1, **changes})
@@ -78,19 +88,9 @@ def test_chains_of_classes_are_warmed_up_and_come_back_from_the_cold(changes):
   assert all(np.mean(p**2) < 3.0 for p in found.state)
 
 
-def _warm_up_with(seed):
-  changes = dict(step_size=None, num_burnin_steps=0, num_warmup_steps=BUDGET)
-  return sampling_runs.sample(run=tfr.warm_up, seed=seed, **changes)
-
-
-@functools.cache
-def _warmed_up():
-  """What is found with the first seed; not to be changed."""
-  return _warm_up_with(seed=1)
-
-
 def test_a_seed_decides_everything_and_another_one_differs():
-  first, again, other = _warmed_up(), _warm_up_with(seed=1), _warm_up_with(seed=2)
+  again, other = (_warm_up_with(seed=seed, sampler='rotation') for seed in (1, 2))
+  first = _warmed_up()
   assert first.step_size == again.step_size != other.step_size
   assert first.table() == again.table()
   for a, b, c in zip(first.state, again.state, other.state, strict=True):
@@ -295,7 +295,7 @@ def test_raw_units_raise_and_say_what_is_wrong():
     )
 
 
-@pytest.mark.parametrize('name', ['standard', 'langevin', 'auto'])
+@pytest.mark.parametrize('name', ['standard', 'auto'])
 def test_no_chain_is_frozen(name):
   # The toy of which `standard` once froze at least one chain of six in four of seven seeds, so that
   # twelve chains would have passed once in five; with the default budget.
@@ -307,6 +307,7 @@ def test_no_chain_is_frozen(name):
     sampler=name,
     num_chains=12,
     num_results=20,
+    num_burnin_steps=0,  # from where warm-up ends
     num_kept_draws=0,
     seed=1,
     progress=False,

@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import gc
 import os
 import sys
 import tempfile
@@ -92,12 +93,25 @@ def _import_tensorflow():
   level = os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')  # errors only
   if 'tensorflow' in sys.modules or level in ('0', '1'):
     return
-  with _held_back_stderr():
+  with _held_back_stderr(), _without_collector():
     import tensorflow as tf
 
     # Complains of missing GPUs when it is first called. Not logical devices: once those are there,
     # no strategy of several workers can be made any more.
     tf.config.list_physical_devices()
+
+
+@contextlib.contextmanager
+def _without_collector():
+  """What is imported is there to stay: to look for garbage in it takes a second of five."""
+  was_enabled = gc.isenabled()
+  gc.disable()
+  try:
+    yield
+  finally:
+    gc.freeze()
+    if was_enabled:
+      gc.enable()
 
 
 @contextlib.contextmanager
