@@ -89,6 +89,7 @@ def _make_draw(key, label):
           for dashes in _DASHES[: len(kinds)]
         ],
         kinds,
+        loc='lower left',  # curves fall
         frameon=False,
       )
     for ax, name in zip(grid[:, 0], chains.NAMES, strict=True):
