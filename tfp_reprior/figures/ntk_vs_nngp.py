@@ -190,6 +190,7 @@ def _draw(figure, rows):
         ax.plot(np.array(x)[rough], np.array(mean)[rough], markersize=3.5, zorder=3, **open_style)
         everything += [*low, *high]
       drawing.log_log(ax, x, everything)
+      ax.set_xticks(x[::2])  # there is no room for more
     column[0].set_title(f'n = {num_train}', fontsize=9)
   for ax, name in zip(grid[:, 0], _MEASURES, strict=True):
     ax.set_ylabel(f'effective samples per step,\n{_MEASURES[name]}')
