@@ -173,11 +173,11 @@ def test_curves_of_architectures_are_means_over_seeds_for_each_map():
     (p['model'], p['num_train'], p['run']['sampler'], p['run']['regularizer'])
     for p in recipe.pieces('laptop', {'data': 'digits'})
   ]
-  assert len(pieces) == 7  # two numbers of data by two samplers, and two maps beside `standard`
+  assert len(pieces) == 9  # three numbers of data by two samplers; two maps beside `standard`
   rows = [row(*piece, seed) for seed in (1.0, 3.0) for piece in pieces]
   with drawing.canvas(4, 4) as figure:
     recipe.draw(figure, rows)
-    assert [len(ax.get_lines()) for ax in figure.axes] == [4, 3, 4, 3]
+    assert [len(ax.get_lines()) for ax in figure.axes] == [6, 3, 6, 3]
     for ax in figure.axes:
       for line in ax.get_lines():
         np.testing.assert_allclose(line.get_xydata(), [[10, 2], [20, 4]])

@@ -11,7 +11,7 @@ _PROBLEMS = {
     'wide_resnet': ({'width': 2, 'depth': 8}, (4,)),
   },
   'laptop': {
-    'fcn': ({'width': 128, 'depth': 3}, (256, 1024)),
+    'fcn': ({'width': 128, 'depth': 3}, (256, 1024, 10240)),
     'wide_resnet': ({'width': 8, 'depth': 8}, (32,)),
   },
   'paper': {

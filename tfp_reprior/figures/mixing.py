@@ -14,7 +14,7 @@ _NUM_TEST = {'smoke': 3, 'laptop': 100, 'paper': 100}
 _SWEEPS = {
   'ess-width': {
     'smoke': [(8, 6)],  # width, number of data
-    'laptop': [(w, 256) for w in (32, 128, 512, 1024)],
+    'laptop': [(w, 256) for w in (32, 64, 128, 384, 512, 768, 1024)],
     'paper': [(w, 256) for w in (32, 64, 128, 384, 512, 768, 1024)],
   },
   'categorical': {
@@ -24,7 +24,7 @@ _SWEEPS = {
   },
   'ess-dataset': {
     'smoke': [(8, 6)],  # of which ess-width has the pieces, too
-    'laptop': [(128, n) for n in (64, 256, 1024)],
+    'laptop': [(512, n) for n in (64, 256, 1024)],
     'paper': [(512, n) for n in (16, 32, 64, 128, 256, 512, 1024, 2048)],
   },
 }
