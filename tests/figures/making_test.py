@@ -47,6 +47,7 @@ def test_every_scale_has_pieces_that_differ(name, scale):
   pieces = recipe.pieces(scale, {'data': 'digits', 'seed': 1})
   texts = [json.dumps(p, sort_keys=True) for p in pieces]
   assert texts and len(set(texts)) == len(texts) and text
+  assert json.loads(json.dumps(pieces)) == pieces  # so that rows of files are found again
 
 
 def test_posterior_of_the_linear_model_is_standard_normal_after_the_map(out):
@@ -82,6 +83,11 @@ def test_settings_of_chains_are_settings_of_the_package(family, scale):
       assert settings.warmup_budget == expected
 
 
+def _use(monkeypatch, name, recipe):
+  monkeypatch.setitem(making.FIGURES, name, ('linear_map', name))
+  monkeypatch.setitem(linear_map.RECIPES, name, recipe)
+
+
 def test_interrupted_figures_go_on(monkeypatch, tmp_path):
   computed, interrupts = [], [KeyboardInterrupt]
 
@@ -97,8 +103,7 @@ def test_interrupted_figures_go_on(monkeypatch, tmp_path):
     compute,
     lambda figure, rows: figure.subplots().plot([row['square'] for row in rows]),
   )
-  monkeypatch.setitem(making.FIGURES, 'squares', ('linear_map', 'squares'))
-  monkeypatch.setitem(linear_map.RECIPES, 'squares', recipe)
+  _use(monkeypatch, 'squares', recipe)
 
   def make(seed):
     tfr.figures.make_figure('squares', 'smoke', tmp_path, seed=seed, progress=False)
@@ -125,10 +130,44 @@ def test_several_seeds_give_means_and_their_range(monkeypatch, tmp_path):
     lambda figure, rows: seen.extend(row['seed'] for row in rows),
     takes_seeds=True,
   )
-  monkeypatch.setitem(making.FIGURES, 'seeds', ('linear_map', 'seeds'))
-  monkeypatch.setitem(linear_map.RECIPES, 'seeds', recipe)
+  _use(monkeypatch, 'seeds', recipe)
   tfr.figures.make_figure('seeds', 'smoke', tmp_path, seed=[3, 5], progress=False)
   assert seen == [3, 5]
+
+
+def test_rows_of_known_numbers_are_not_computed_again(monkeypatch, tmp_path):
+  computed = []
+
+  def compute(piece, context):
+    computed.append(piece['seed'])
+    return {'square': piece['seed'] ** 2}
+
+  recipe = recipes.Recipe(
+    lambda scale, shared: [{**shared, 'run': {'lengths': [1, 2]}}],
+    compute,
+    lambda figure, rows: figure.subplots().plot([row['square'] for row in rows]),
+    takes_seeds=True,
+  )
+  _use(monkeypatch, 'squares', recipe)
+
+  def make(folder, seeds, **kwargs):
+    path = tfr.figures.make_figure('squares', 'smoke', folder, None, seeds, False, **kwargs)
+    return path.with_suffix('.json')
+
+  known = make(tmp_path / 'first', [1, 2])
+  again = make(tmp_path / 'second', [1, 2, 3], known=known)
+  assert computed == [1, 2, 3]
+  rows = json.loads(again.read_text())['rows']
+  assert rows[:2] == json.loads(known.read_text())['rows']
+  monkeypatch.setattr(making, '__version__', '0')  # whose figures may differ
+  make(tmp_path / 'third', [1], known=known)
+  make(tmp_path / 'third', [1], known=tmp_path / 'none.json')
+  assert computed == [1, 2, 3, 1]
+  with pytest.raises(ValueError, match="the numbers of 'squares', and not of 'linear-map'"):
+    tfr.figures.make_figure('linear-map', 'smoke', tmp_path, progress=False, known=known)
+  known.write_text('{"rows": [')
+  with pytest.raises(ValueError, match='has no numbers of a figure to go on from'):
+    make(tmp_path / 'fourth', [1], known=known)
 
 
 def test_curves_go_through_the_means_over_seeds_at_each_width():

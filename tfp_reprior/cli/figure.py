@@ -7,7 +7,10 @@ from tfp_reprior import figures
 from tfp_reprior.cli import flags
 
 HELP = 'make a figure of the paper'
-_COPIES = {'json': 'its numbers', 'png': 'the picture'}
+_COPIES = {
+  'json': 'file to copy its numbers to; rows that it has are not computed again',
+  'png': 'file to copy the picture to',
+}
 
 _LIST = '\n'.join(f'  {name:22}{text}' for name, (_, text) in figures.FIGURES.items())
 
@@ -57,7 +60,7 @@ def add_arguments(parser):
     metavar='I,J,...',
   )
   for name, what in _COPIES.items():
-    flags.add(parser, f'--{name}', flags.path, None, f'file to copy {what} to', metavar='FILE')
+    flags.add(parser, f'--{name}', flags.path, None, what, metavar='FILE')
   parser.add_argument('--quiet', action='store_true', help='show no progress')
 
 
@@ -65,7 +68,13 @@ def run(args):
   """Runs the command. Returns the exit code."""
   tfr.compilation.keep_freed_memory()
   path = figures.make_figure(
-    args.name, args.scale, args.out, args.data_dir, args.seeds or args.seed, not args.quiet
+    args.name,
+    args.scale,
+    args.out,
+    args.data_dir,
+    args.seeds or args.seed,
+    not args.quiet,
+    known=args.json,
   )
   for name in _COPIES:
     if getattr(args, name) is not None:

@@ -41,6 +41,7 @@ def make_figure(
   data_dir: str | None = None,
   seed: int | Sequence[int] = 1,
   progress: bool = True,
+  known: str | os.PathLike[str] | None = None,
 ) -> pathlib.Path:
   """Makes a figure, and writes it as `NAME-SCALE.png`, `.pdf` and, its numbers, `.json`.
 
@@ -60,6 +61,8 @@ def make_figure(
       samples against width: it then shows means over seeds, and their range.
     progress: Whether to say how long it will take, which takes some seconds to find out, and to
       show progress bars.
+    known: The `.json` of the same figure, perhaps with fewer seeds or settings, made by this
+      version: its rows are not computed again. The file need not exist.
 
   Returns:
     The path of the `.png`.
@@ -89,6 +92,8 @@ def make_figure(
     files.make_folder(out / 'pieces')
   with drawing.canvas(7.2, 2.9) as figure:  # first, because it fails without matplotlib
     store = _Store(recipe, family, out / 'pieces', data_dir, progress)
+    if known is not None and pathlib.Path(known).exists():
+      store.adopt(_rows_of(known, name), pieces)
     _finish_all(store, pieces, f'{name}, scale {scale}', scale == 'smoke')
     rows = [{**piece, **store.load(piece)} for piece in pieces]
     recipe.draw(figure, rows)
@@ -99,6 +104,19 @@ def make_figure(
     figure.savefig(path.with_suffix('.pdf'), metadata={'CreationDate': None})
     figure.savefig(path.with_suffix('.png'), dpi=200)
   return path.with_suffix('.png')
+
+
+def _rows_of(path, name):
+  """The rows of a figure that this version made, from its numbers."""
+  try:
+    numbers = json.loads(pathlib.Path(path).read_bytes())
+    figure, rows = numbers['figure'], numbers['rows']
+    rows = [row for row in rows if row['made']['version'] == __version__]
+  except (OSError, ValueError, TypeError, KeyError) as e:
+    raise errors.InputError(f'{path} has no numbers of a figure to go on from ({e!r})') from e
+  if figure != name:
+    raise errors.InputError(f'{path} has the numbers of {figure!r}, and not of {name!r}')
+  return rows
 
 
 class _Store:
@@ -122,21 +140,31 @@ class _Store:
       warnings.warn(f'{e}; it is made again.', stacklevel=2)
       return None
 
+  def adopt(self, rows, pieces):
+    """Keeps the results of those pieces that rows have and this folder has not."""
+    for piece in pieces:
+      row = next((row for row in rows if piece.items() <= row.items()), None)
+      if row is not None and self.load(piece) is None:
+        self._keep(piece, {key: row[key] for key in row.keys() - piece.keys()})
+
   def make(self, piece):
     """Computes a piece, and keeps its results. Returns the seconds that it took."""
     from tfp_reprior.benchmarks import results as results_lib
     from tfp_reprior.figures import recipes
-    from tfp_reprior.internal import files
 
-    path = self._path(piece)
-    run_dir = path.with_suffix('')
+    run_dir = self._path(piece).with_suffix('')
     begin = time.monotonic()
     results = self.recipe.compute(piece, recipes.Context(self._data_dir, run_dir, self.progress))
     seconds = time.monotonic() - begin
     made = {**results_lib.provenance(), 'seconds': round(seconds, 1)}
-    files.save_json(path, {'piece': piece, 'results': {**results, 'made': made}})
+    self._keep(piece, {**results, 'made': made})
     shutil.rmtree(run_dir, ignore_errors=True)
     return seconds
+
+  def _keep(self, piece, results):
+    from tfp_reprior.internal import files
+
+    files.save_json(self._path(piece), {'piece': piece, 'results': results})
 
   def _path(self, piece):
     key = {'family': self._family, 'version': __version__, 'piece': piece}
