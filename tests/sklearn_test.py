@@ -70,6 +70,10 @@ def test_predictions_are_in_the_units_of_the_targets():
     regressor.predict_quantiles(X, [5.0, 95.0])
   samples = regressor.sample_y(X[:5], 7, random_state=1)
   assert samples.shape == (5, 7) and np.ptp(samples, axis=1).min() > 0
+  again = regressor.sample_y(X[:5], 7, random_state=np.random.RandomState(1))
+  assert not np.array_equal(again, samples)
+  drawn = [regressor.sample_y(X[:5], 7, np.random.RandomState(seed)) for seed in (1, 2)]
+  assert np.array_equal(again, drawn[0]) and not np.array_equal(again, drawn[1])
   assert np.isfinite(regressor.score(X, Y))
 
 
@@ -155,6 +159,7 @@ def test_settings_are_searched():
     (estimators.BNNClassifier(), X, np.zeros(24), 'two classes or more. Received: one class, 0.0'),
     (estimators.BNNRegressor(), np.where(X > 60, np.nan, X), Y, 'contains NaN'),
     (estimators.BNNRegressor(), X, Y[:5], 'inconsistent numbers of samples'),
+    (estimators.BNNRegressor(random_state=-1), X, Y, 'Received: random_state=-1'),
     (estimators.BNNRegressor(), X, COLORS, '`y` must hold numbers; `BNNClassifier` is for classes'),
     (estimators.BNNClassifier(), X, np.where(Y > 2000, np.nan, 1.0), 'Input y contains NaN'),
     (estimators.BNNRegressor(likelihood='bernoulli'), X, Y, "likelihood='bernoulli'"),

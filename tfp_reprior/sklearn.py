@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from tfp_reprior import diagnostics, errors, likelihoods, models
 from tfp_reprior.data import tables
 from tfp_reprior.internal import checks, gradients
-from tfp_reprior.internal.types import Activation, NoiseScale, Path
+from tfp_reprior.internal.types import Activation, NoiseScale, Path, RandomState
 from tfp_reprior.sampling import prediction, preparing, result_files, runs
 
 try:
@@ -33,6 +33,13 @@ _UNKNOWN = diagnostics.Mixing(*[np.nan] * 4)
 _CLASSES = ('categorical', 'bernoulli')
 _REALS = ('gaussian', 'student_t', 'heteroscedastic')  # likelihoods of real targets
 _BYTES = '_result_bytes'  # in the state of a pickled estimator
+
+
+def _seed(random_state):
+  """An integer stands for itself; from what else scikit-learn takes one is drawn."""
+  if random_state is None or isinstance(random_state, np.random.RandomState):
+    return int(sklearn.utils.check_random_state(random_state).randint(2**31))
+  return checks.seed('random_state', random_state)
 
 
 class _BNN(sklearn.base.BaseEstimator):
@@ -63,7 +70,7 @@ class _BNN(sklearn.base.BaseEstimator):
         num_warmup_steps=self.num_warmup_steps,
         thinning=self.thinning,
         start=self.start,
-        seed=self.seed,
+        seed=_seed(self.random_state),
         run_dir=self.run_dir,
         progress=self.progress,
         standardize=preparation,
@@ -131,7 +138,7 @@ class BNNRegressor(sklearn.base.MultiOutputMixin, sklearn.base.RegressorMixin, _
     thinning: Positive integer, steps for each draw, about.
     num_warmup_steps: Positive integer, as of `tfp_reprior.sample_posterior`.
     start: Where chains start, as of `tfp_reprior.sample_posterior`.
-    seed: Integer, of everything random.
+    random_state: Integer, the seed of everything random; or as everywhere in scikit-learn.
     run_dir: Folder to which the run is saved, and from which the same `fit` goes on.
     missing: `'refuse'`, or `'impute'` missing inputs: by the median, or the most frequent category.
     progress: Whether to show progress bars.
@@ -170,7 +177,7 @@ class BNNRegressor(sklearn.base.MultiOutputMixin, sklearn.base.RegressorMixin, _
     thinning: int = 5,
     num_warmup_steps: int | None = None,
     start: str = 'auto',
-    seed: int = 0,
+    random_state: RandomState = 0,
     run_dir: Path | None = None,
     missing: str = 'refuse',
     progress: bool = False,
@@ -187,7 +194,7 @@ class BNNRegressor(sklearn.base.MultiOutputMixin, sklearn.base.RegressorMixin, _
     self.thinning = thinning
     self.num_warmup_steps = num_warmup_steps
     self.start = start
-    self.seed = seed
+    self.random_state = random_state
     self.run_dir = run_dir
     self.missing = missing
     self.progress = progress
@@ -243,9 +250,9 @@ class BNNRegressor(sklearn.base.MultiOutputMixin, sklearn.base.RegressorMixin, _
     values = self._predict(X).quantile(prediction.check_levels(quantiles, 'quantiles'))
     return np.moveaxis(self._shaped(values), 0, -1)
 
-  def sample_y(self, X: Any, n_samples: int = 1, random_state: int = 0) -> np.ndarray:
+  def sample_y(self, X: Any, n_samples: int = 1, random_state: RandomState = 0) -> np.ndarray:
     """Draws new observations: `[m, n_samples]`, or `[m, k, n_samples]` for a matrix `y`."""
-    values = self._predict(X).sample(n_samples, random_state)
+    values = self._predict(X).sample(n_samples, _seed(random_state))
     return np.moveaxis(self._shaped(values), 0, -1)
 
   def _shaped(self, values):
@@ -270,7 +277,7 @@ class BNNClassifier(sklearn.base.ClassifierMixin, _BNN):
     thinning: Positive integer, steps for each draw, about.
     num_warmup_steps: Positive integer, as of `tfp_reprior.sample_posterior`.
     start: Where chains start, as of `tfp_reprior.sample_posterior`.
-    seed: Integer, of everything random.
+    random_state: Integer, the seed of everything random; or as everywhere in scikit-learn.
     run_dir: Folder to which the run is saved, and from which the same `fit` goes on.
     missing: `'refuse'`, or `'impute'` missing inputs.
     progress: Whether to show progress bars.
@@ -306,7 +313,7 @@ class BNNClassifier(sklearn.base.ClassifierMixin, _BNN):
     thinning: int = 30,
     num_warmup_steps: int | None = None,
     start: str = 'auto',
-    seed: int = 0,
+    random_state: RandomState = 0,
     run_dir: Path | None = None,
     missing: str = 'refuse',
     progress: bool = False,
@@ -321,7 +328,7 @@ class BNNClassifier(sklearn.base.ClassifierMixin, _BNN):
     self.thinning = thinning
     self.num_warmup_steps = num_warmup_steps
     self.start = start
-    self.seed = seed
+    self.random_state = random_state
     self.run_dir = run_dir
     self.missing = missing
     self.progress = progress
@@ -375,9 +382,9 @@ class BNNClassifier(sklearn.base.ClassifierMixin, _BNN):
     """Probabilities of the classes in the order of `classes_`: `[m, k]`."""
     return self._predict(X).class_probabilities
 
-  def sample_y(self, X: Any, n_samples: int = 1, random_state: int = 0) -> np.ndarray:
+  def sample_y(self, X: Any, n_samples: int = 1, random_state: RandomState = 0) -> np.ndarray:
     """Draws classes of new observations: `[m, n_samples]`."""
-    labels = self._predict(X).sample(n_samples, random_state)
+    labels = self._predict(X).sample(n_samples, _seed(random_state))
     return self.classes_[labels.reshape([n_samples, -1]).T]
 
 

@@ -36,7 +36,7 @@ def bnn(x, y, x_test, seed, is_class, **settings):
   kind = tfr.sklearn.BNNClassifier if is_class else tfr.sklearn.BNNRegressor
   with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter('always', tfr.diagnostics.SamplingWarning)
-    model = kind(seed=seed, **settings).fit(x, y)
+    model = kind(random_state=seed, **settings).fit(x, y)
   mixing = model.result_.verdict.mixing['f']
   figures = {
     'chains': model.num_chains,

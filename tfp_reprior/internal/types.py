@@ -22,6 +22,9 @@ Parts = Sequence[tf.Tensor]
 
 Path = str | os.PathLike[str]
 
+# A seed as scikit-learn takes it.
+RandomState = int | np.random.RandomState | None
+
 # A seed of TFP: see `tfp.random.sanitize_seed`.
 Seed = int | Sequence[int] | tf.Tensor | None
 
