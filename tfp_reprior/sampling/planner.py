@@ -34,7 +34,7 @@ _MOST_CHECKS = 4
 # The stages that put the map on every layer on, and take it off again.
 PLACING, REMOVING = 'placing', 'removing'
 # How many times as long steps must be with a map on every layer, where that is to be chosen. Its
-# gradients take up to 1.5 times as long, and some directions are up to three times as wide.
+# gradients take a third longer, and some directions are up to three times as wide.
 _LONGER = 2.0
 # What is tried besides the rule: so many times the steps, or the friction; and how much better it
 # has to be, to be taken.
