@@ -35,13 +35,6 @@ _REALS = ('gaussian', 'student_t', 'heteroscedastic')  # likelihoods of real tar
 _BYTES = '_result_bytes'  # in the state of a pickled estimator
 
 
-def _seed(random_state):
-  """An integer stands for itself; from what else scikit-learn takes one is drawn."""
-  if random_state is None or isinstance(random_state, np.random.RandomState):
-    return int(sklearn.utils.check_random_state(random_state).randint(2**31))
-  return checks.seed('random_state', random_state)
-
-
 class _BNN(sklearn.base.BaseEstimator):
   """What both estimators share."""
 
@@ -70,7 +63,7 @@ class _BNN(sklearn.base.BaseEstimator):
         num_warmup_steps=self.num_warmup_steps,
         thinning=self.thinning,
         start=self.start,
-        seed=_seed(self.random_state),
+        seed=checks.random_state(self.random_state),
         run_dir=self.run_dir,
         progress=self.progress,
         standardize=preparation,
@@ -252,7 +245,7 @@ class BNNRegressor(sklearn.base.MultiOutputMixin, sklearn.base.RegressorMixin, _
 
   def sample_y(self, X: Any, n_samples: int = 1, random_state: RandomState = 0) -> np.ndarray:
     """Draws new observations: `[m, n_samples]`, or `[m, k, n_samples]` for a matrix `y`."""
-    values = self._predict(X).sample(n_samples, _seed(random_state))
+    values = self._predict(X).sample(n_samples, checks.random_state(random_state))
     return np.moveaxis(self._shaped(values), 0, -1)
 
   def _shaped(self, values):
@@ -384,7 +377,7 @@ class BNNClassifier(sklearn.base.ClassifierMixin, _BNN):
 
   def sample_y(self, X: Any, n_samples: int = 1, random_state: RandomState = 0) -> np.ndarray:
     """Draws classes of new observations: `[m, n_samples]`."""
-    labels = self._predict(X).sample(n_samples, _seed(random_state))
+    labels = self._predict(X).sample(n_samples, checks.random_state(random_state))
     return self.classes_[labels.reshape([n_samples, -1]).T]
 
 

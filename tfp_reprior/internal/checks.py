@@ -78,6 +78,13 @@ def seed(name, value):
   return _integer(name, value, 0, _MOST_SEED, 'an integer from 0 on')
 
 
+def random_state(value):
+  """The seed that a `random_state` of scikit-learn stands for: an integer, or drawn from it."""
+  if value is None or isinstance(value, np.random.RandomState):
+    return int((value or np.random).randint(2**31))
+  return seed('random_state', value)
+
+
 def _integer(name, value, least, most, kind):
   if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < least:
     raise errors.InputError(f'`{name}` must be {kind}. Received: {name}={value!r}')
