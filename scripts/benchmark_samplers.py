@@ -90,6 +90,9 @@ _STEPS_AFTER_WARMUP = flags.DEFINE_bool(
   'Warm up with transitions of any length, and take the steps after an @ only then: many at once '
   'leave few transitions to adapt to.',
 )
+_START = flags.DEFINE_enum(
+  'start', 'prior', ['prior', 'optimized'], 'Where chains start, as of `tfr.sample_posterior`.'
+)
 _NUM_CHAINS = flags.DEFINE_integer('num_chains', 2, 'Chains, side by side.', 2)
 _THINNING = flags.DEFINE_integer('thinning', 4, 'Traces a state for this many gradients.', 1)
 _SEEDS = flags.DEFINE_list('seeds', ['1'], 'Seeds of everything random, the data among it.')
@@ -155,6 +158,7 @@ def make(posterior, name, seed):
     num_integrator_steps=num_steps,
     num_chains=_NUM_CHAINS.value,
     num_warmup_steps=_NUM_WARMUP_STEPS.value,
+    start=_START.value,
     seed=seed,
     progress=False,
   )
@@ -380,7 +384,7 @@ def rows():
     'thinning': _THINNING.value,
   }
   # Only where they are given, so that earlier rows are found again.
-  others = (_DEPTH, _NOISE_SCALE, _STEPS_AFTER_WARMUP)
+  others = (_DEPTH, _NOISE_SCALE, _STEPS_AFTER_WARMUP, _START)
   settings |= {f.name: f.value for f in others if f.present}
   sizes = [[int(i) for i in flag.value] for flag in (_NUMS_DATA, _WIDTHS, _SEEDS)]
   cases = (

@@ -58,6 +58,16 @@ def test_both_axes_are_logarithmic_with_ticks_at_the_data(tick_labels):
   assert {'3', '7', '1', '2'} <= set(tick_labels(svg.plot(pictures.Picture('a', draw_fn, [], ''))))
 
 
+def test_numbers_at_an_axis_leave_each_other_room():
+  widths = [32, 64, 128, 384, 512, 768, 1024]
+  with drawing.canvas(4, 2) as figure:
+    ax = figure.subplots()
+    drawing.log_log(ax, widths, [1.0, 2.0])
+    assert ax.get_xticks().tolist() == widths
+    texts = [label.get_text() for label in ax.get_xticklabels()]
+    assert texts == ['32', '64', '128', '', '512', '', '1024']
+
+
 def test_panels_share_one_legend():
   with drawing.canvas(4, 2) as figure:
     for ax in figure.subplots(1, 2):

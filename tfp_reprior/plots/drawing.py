@@ -1,6 +1,7 @@
 """The style of all plots, and what they are drawn with."""
 
 import contextlib
+import math
 
 import numpy as np
 
@@ -17,6 +18,8 @@ STANDARD = {'color': COLORS[1], 'marker': 'o', 'label': 'standard'}
 REPRIORISED = {'color': COLORS[0], 'marker': 's', 'label': 'repriorised'}
 DATA_SPACE = {'color': COLORS[2], 'marker': '^', 'label': 'in data space'}
 EVERY_LAYER = {'color': COLORS[3], 'marker': 'D', 'label': 'every layer'}
+# Between numbers at an axis, in parts of its length.
+_LEAST_GAP = 0.09
 # Of quantities of one sampler, which are not to be taken for samplers.
 QUANTITY_COLORS = (INK, COLORS[3], COLORS[4], COLORS[5], MUTED, '#8c6d31')
 
@@ -109,13 +112,20 @@ def log_scale(ax, name, values):
 
 
 def log_log(ax, x, y):
-  """Makes both axes logarithmic, with ticks at the values of x."""
+  """Makes both axes logarithmic, with ticks at the values of x, numbered where there is room."""
   from matplotlib import ticker
 
+  ticks = sorted(set(x))
+  gap = _LEAST_GAP * math.log(ticks[-1] / ticks[0])
+  numbered = ticks[-1:]
+  for value in reversed(ticks[:-1]):
+    if math.log(numbered[-1] / value) >= gap:
+      numbered.append(value)
   log_scale(ax, 'y', y)
   ax.set_xscale('log')
-  ax.xaxis.set_major_locator(ticker.FixedLocator(sorted(set(x))))
-  ax.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f'{value:g}'))
+  ax.xaxis.set_major_locator(ticker.FixedLocator(ticks))
+  texts = [f'{value:g}' if value in numbered else '' for value in ticks]
+  ax.xaxis.set_major_formatter(ticker.FixedFormatter(texts))
   ax.xaxis.set_minor_locator(ticker.NullLocator())
 
 

@@ -68,7 +68,7 @@ class Driver:
     self._posterior = posterior
     if settings.regularizer is None:  # one name for what is the same run
       default = coordinates.regularizer(
-        posterior.likelihood, settings.sampler, settings.layer_regularizer
+        posterior, settings.sampler, settings.layer_regularizer, strategy
       )
       settings = dataclasses.replace(settings, regularizer=default)
     self._settings = settings = dataclasses.replace(settings, start=starts.choose(settings.start))

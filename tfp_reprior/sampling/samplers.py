@@ -153,7 +153,7 @@ def make_sampler(
   prefix = 'uncalibrated_'
   is_calibrated, kind = not name.startswith(prefix), name.removeprefix(prefix)
   if regularizer is None:
-    regularizer = coordinates_lib.regularizer(posterior.likelihood, name, layer_regularizer)
+    regularizer = coordinates_lib.regularizer(posterior, name, layer_regularizer, strategy)
   if kind == 'standard':
     kind, regularizer = 'langevin', math.inf
   is_standard = regularizer == math.inf
