@@ -10,7 +10,7 @@ import toys
 
 import tfp_reprior as tfr
 from tfp_reprior.densities import parameter_coordinates
-from tfp_reprior.sampling import samplers
+from tfp_reprior.sampling import coordinates, samplers
 
 
 @pytest.mark.parametrize('name', samplers.NAMES)
@@ -38,6 +38,23 @@ def test_kernels_of_warm_up_are_corrected_and_have_a_temperature(name):
   np.testing.assert_allclose(
     cold.bootstrap_results(state).target_log_prob, 3.0 * plain.target_log_prob, rtol=1e-12
   )
+
+
+def test_classes_have_the_map_to_sites_where_the_scale_of_outputs_is_known(monkeypatch):
+  rng = np.random.default_rng(0)
+  x, model = rng.normal(size=[6, 3]), tfr.models.fcn((3,), 2, width=4, depth=1)
+
+  def default_map(name='auto', output_scale=1.0, **kwargs):
+    likelihood = tfr.likelihoods.Categorical(output_scale=output_scale)
+    posterior = tfr.Posterior(model, x, [0, 1, 1, 0, 1, 0], likelihood=likelihood)
+    return tfr.make_sampler(posterior, name, **kwargs).regularizer
+
+  assert [default_map(name) for name in ('auto', 'rotation')] == ['sites'] * 2
+  assert [default_map(name) for name in ('langevin', 'standard')] == [math.inf] * 2
+  assert default_map(output_scale=None) == default_map(regularizer=math.inf) == math.inf
+  assert default_map(strategy=tf.distribute.OneDeviceStrategy('CPU:0')) == math.inf
+  monkeypatch.setattr(coordinates, '_MOST_SITES', 5)  # a fit would take long
+  assert default_map() == math.inf
 
 
 def test_the_temperature_is_that_of_the_likelihood_and_not_of_the_map():

@@ -239,9 +239,10 @@ def add_chains(group):
     regularizer,
     None,
     'of the map: noise, the default for real targets, is the variance of the noise; n*noise is n '
-    'times that; sites, for classes, is fitted to each datum; or a number: larger ones move the '
-    'map towards the identity, which is inf, the default for classes; tuned warms up with noise, '
-    'n*noise and inf, and takes the fastest',
+    'times that; sites, for classes, is fitted to each datum, and their default if the scale of '
+    'the outputs is known; or a number: larger ones move the map towards the identity, which is '
+    'inf, the default for other classes; tuned warms up with noise, n*noise and inf, and takes the '
+    'fastest',
     metavar='NAME|X',
   )
   add(

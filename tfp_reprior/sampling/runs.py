@@ -100,7 +100,8 @@ def sample_posterior(
     thinning: Positive integer, steps for each draw, rounded to whole transitions, at least one.
     sampler: A name of `tfp_reprior.make_sampler`.
     regularizer: As of `tfp_reprior.make_sampler`, by default `'noise'` for real targets, infinity,
-      so no map, for classes, and `'n*noise'` for others; or `'tuned'`, the fastest of several.
+      so no map, for classes with outputs of an unknown scale, `'sites'` for up to 1,000 data with a
+      known one, and `'n*noise'` for others; or `'tuned'`, the fastest of several.
     hidden_space: `'auto'`, `'weights'` or `'data'`: where hidden layers move, as of
       `tfp_reprior.make_sampler`. In data space the traces, moments and kept draws of a run are of
       what layers do to the training inputs; `Result.weights` has the weights.

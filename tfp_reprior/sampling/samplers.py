@@ -105,10 +105,11 @@ def make_sampler(
 
     over_dispersion: Positive float, scale of the draws of phi that chains start from; above 1 for
       starts that spread wider than the posterior, as R-hat wants them.
-    regularizer: As of `tfp_reprior.Posterior.reprior`, by default `'noise'` for real targets,
-      infinity for classes, else `'n*noise'`. With `'noise'`, and Gaussian noise of one scale, the
-      readout is integrated out. Infinity is the limit in which the map is the identity: the
-      coordinates are theta, as always for `'standard'`.
+    regularizer: As of `tfp_reprior.Posterior.reprior`, by default `'noise'` for real targets. For
+      classes it is `'sites'` if the scale of the outputs is known, for `'auto'` and `'rotation'`
+      with up to 1,000 data on one device, and else infinity. For others it is `'n*noise'`. With
+      `'noise'`, and Gaussian noise of one scale, the readout is integrated out. Infinity is the
+      limit in which the map is the identity: the coordinates are theta, as always for `'standard'`.
     strategy: A `tf.distribute.Strategy` to split the work over: the data, if the readout is
       integrated out and hidden layers are in weights, and the chains otherwise; on a TPU the data
       only.
