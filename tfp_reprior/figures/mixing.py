@@ -66,7 +66,10 @@ def _draw(figure, rows, x_fn, label):
       x = sorted({x_fn(row) for row in chosen})
       figures = [[row['ess_per_step'][name] for row in chosen if x_fn(row) == at] for at in x]
       low, mean, high = 1000 * recipes.spread([recipes.over_seeds(f) for f in figures])
-      drawing.curve_with_band(ax, x, mean, low, high, **drawing.sampler_style(sampler))
+      style = drawing.sampler_style(sampler)
+      if sampler == 'auto':  # in data space, with a map on every layer, or without: where it pays
+        style = {**style, 'label': 'auto, our default'}
+      drawing.curve_with_band(ax, x, mean, low, high, **style)
       everything += [*low, *high]
     drawing.log_log(ax, x, everything)
     ax.set_title(chains.NAMES[name], fontsize=9)
