@@ -62,7 +62,7 @@ def _chain_moments(name, posterior, regularizer=None, moves_readout=None):
     start,
     trace_fn,
     num_draws=600 if name == 'nuts' else 2500,
-    thinning=1 if name == 'nuts' else 4,
+    thinning={'nuts': 1, 'crank_nicolson': 12}.get(name, 4),  # which moves by small steps
     seed=2,
   )
   predictions = trace['prediction'][len(trace['prediction']) // 5 :]  # [s, c, m * k]

@@ -100,7 +100,7 @@ def _stopped_and_resumed(num_updates, folder, monkeypatch, **changes):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings('ignore::tfp_reprior.diagnostics.SamplingWarning')
-@pytest.mark.parametrize('num_updates, is_placed', [(6, False), (14, True)])
+@pytest.mark.parametrize('num_updates, is_placed', [(6, False), (11, True)])
 def test_a_run_that_was_stopped_in_warm_up_goes_on_bit_for_bit(
   num_updates, is_placed, tmp_path, monkeypatch
 ):

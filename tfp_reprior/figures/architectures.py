@@ -83,13 +83,15 @@ def _make_draw(key, label):
         drawing.log_scale(ax, 'x', steps)
         drawing.log_scale(ax, 'y', everything)
       column[0].set_title(title, fontsize=9)
+      low, high = column[0].get_ylim()
+      column[0].set_ylim(low * (low / high) ** 0.3, high)
       column[0].legend(
         [
           lines.Line2D([], [], color=drawing.MUTED, linestyle=dashes)
           for dashes in _DASHES[: len(kinds)]
         ],
         kinds,
-        loc='lower left',  # curves fall
+        loc='lower left',  # curves fall, and there is room below them
         frameon=False,
       )
     for ax, name in zip(grid[:, 0], chains.NAMES, strict=True):
