@@ -62,7 +62,7 @@ def _chain_moments(name, posterior, regularizer=None, moves_readout=None):
     start,
     trace_fn,
     num_draws=600 if name == 'nuts' else 2500,
-    thinning={'nuts': 1, 'crank_nicolson': 12}.get(name, 4),  # which moves by small steps
+    thinning=1 if name == 'nuts' else 4,
     seed=2,
   )
   predictions = trace['prediction'][len(trace['prediction']) // 5 :]  # [s, c, m * k]
@@ -116,7 +116,7 @@ def nuts_of_classes():
     ('rotation', None, True),
     ('rotation', 'sites', True),
     ('langevin', None, None),
-    ('crank_nicolson', 1.0, None),
+    ('crank_nicolson', None, None),  # in weights: with a map it is too slow to be tested
   ],
 )
 def test_posterior_moments_of_class_probabilities_are_those_of_nuts(
