@@ -56,7 +56,9 @@ def long_run(nums_draws):
     path = pathlib.Path(folder) / 'checkpoints' / 'trace-sampling.bin'
 
     def watch():
-      while not is_over.wait(0.1):
+      is_last = False
+      while not is_last:
+        is_last = is_over.wait(0.1)  # then once more, as runs may take less than that
         seen.append((time.monotonic(), path.stat().st_size if path.exists() else 0, rss_mib()))
 
     thread = threading.Thread(target=watch)
