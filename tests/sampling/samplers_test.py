@@ -44,15 +44,23 @@ def test_classes_have_the_map_to_sites_where_the_scale_of_outputs_is_known(monke
   rng = np.random.default_rng(0)
   x, model = rng.normal(size=[6, 3]), tfr.models.fcn((3,), 2, width=4, depth=1)
 
-  def default_map(name='auto', output_scale=1.0, **kwargs):
+  def default_map(name='auto', output_scale=1.0, labels=(0, 1, 1, 0, 1, 0), **kwargs):
     likelihood = tfr.likelihoods.Categorical(output_scale=output_scale)
-    posterior = tfr.Posterior(model, x, [0, 1, 1, 0, 1, 0], likelihood=likelihood)
+    posterior = tfr.Posterior(model, x, labels, likelihood=likelihood)
     return tfr.make_sampler(posterior, name, **kwargs).regularizer
 
   assert [default_map(name) for name in ('auto', 'rotation')] == ['sites'] * 2
   assert [default_map(name) for name in ('langevin', 'standard')] == [math.inf] * 2
   assert default_map(output_scale=None) == default_map(regularizer=math.inf) == math.inf
   assert default_map(strategy=tf.distribute.OneDeviceStrategy('CPU:0')) == math.inf
+
+  @tf.function(autograph=False)
+  def in_a_graph(labels):
+    maps.append(default_map(labels=labels))
+
+  maps = []
+  in_a_graph(tf.constant([0, 1, 1, 0, 1, 0]))
+  assert maps == [math.inf]
   monkeypatch.setattr(coordinates, '_MOST_SITES', 5)  # a fit would take long
   assert default_map() == math.inf
 

@@ -59,10 +59,12 @@ def _has_sites(posterior):
 
   It was measured on 64 and 256 data, and a fit takes some hundred factors of their number.
   """
-  likelihood, x = posterior.likelihood, posterior.x
-  is_known = isinstance(likelihood, likelihoods.CLASSES) and not likelihood.priors
-  is_whole = posterior.split.chunk_size is None and checks.static_value(x) is not None
-  return is_known and is_whole and len(x) <= _MOST_SITES
+  likelihood, data = posterior.likelihood, (posterior.x, posterior.y)
+  is_class = isinstance(likelihood, likelihoods.CLASSES) and not likelihood.priors
+  # In graphs data may not be known, and a fit would be part of what is run.
+  is_whole = posterior.split.chunk_size is None
+  is_known = is_whole and all(checks.static_value(part) is not None for part in data)
+  return is_class and is_known and posterior.x.shape[0] <= _MOST_SITES
 
 
 def num_stages(name, layer_regularizer, asked):
