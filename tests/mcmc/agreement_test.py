@@ -116,7 +116,7 @@ def nuts_of_classes():
     ('rotation', None, True),
     ('rotation', 'sites', True),
     ('langevin', None, None),
-    ('crank_nicolson', None, None),  # in weights: with a map it is too slow to be tested
+    ('crank_nicolson', None, None),  # in weights: with regularizer=1 chains are too slow
   ],
 )
 def test_posterior_moments_of_class_probabilities_are_those_of_nuts(
